@@ -48,8 +48,8 @@ class MemfdMemory final : public ChannelMemory {
           ErrorCode::kNoSpace,
           fmt::format(
               "cannot map {} bytes of address space for the channel ({}): raise the limit on address space "
-              "(ulimit -v) or lower batch_size, num_slots or fanouts",
-              size, error.what()));
+              "(ulimit -v) or lower {}, num_slots or fanouts",
+              size, error.what(), marked("batch_size")));
     }
     madvise(data_, size_, MADV_DONTDUMP);  // a core file of a trainer needs no batches
   }

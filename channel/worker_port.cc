@@ -147,8 +147,9 @@ void WorkerPort::ask(Claim& claim, std::size_t bytes) {
   if (bytes > view_.shape().slot_stride) {
     throw Error(ErrorCode::kNoSpace,
                 fmt::format("the batch of {} seeds from position {} takes {} bytes, a slot at most {}: lower "
-                            "batch_size, fanouts or num_slots",
-                            claim.batch.count, claim.batch.first, bytes, view_.shape().slot_stride));
+                            "{}, fanouts or num_slots",
+                            claim.batch.count, claim.batch.first, bytes, view_.shape().slot_stride,
+                            marked("batch_size")));
   }
   SlotRecord& record = view_.slot(claim.slot);
   record.wanted.store(bytes);

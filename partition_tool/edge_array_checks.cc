@@ -52,7 +52,7 @@ void require_number_of(const std::string& what, const Attr& attr, std::initializ
   try {
     require_number(what, meta_of(attr), types);
   } catch (const Error& error) {
-    throw Error(error.code(), file_prefix(attr) + error.what());
+    throw Error(error.code(), file_prefix(attr) + error.message());
   }
 }
 
@@ -106,7 +106,7 @@ void check_each(const RawGraph& graph, const Check& check) {
     try {
       check(edges);
     } catch (const Error& error) {
-      throw Error(error.code(), edge_type_prefix(graph, edges) + error.what());
+      throw Error(error.code(), edge_type_prefix(graph, edges) + error.message());
     }
   }
 }

@@ -236,7 +236,7 @@ void EdgeArrays::write_alias(const std::string& weight, std::span<const Id> new_
             const std::size_t bad = first_bad_weight(worker.weights);
             if (bad == worker.weights.size() || !worker.reader.knows_ids())  // the row as a whole
               throw Error(error.code(), fmt::format("{}weight '{}', in-edges of node {}: {}", where, weight,
-                                                    node, error.what()));
+                                                    node, error.message()));
             throw Error(error.code(),
                         fmt::format("{}weight '{}' of edge {}, which ends at node {}, {}", where, weight,
                                     worker.reader.edge_id(bad), node, why_bad(worker.weights[bad])));

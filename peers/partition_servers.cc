@@ -62,7 +62,7 @@ std::vector<MissingPartition> PartitionServers::missing(Clock::time_point now) c
       all.push_back(
           {.partition = static_cast<int>(p),
            .since = std::chrono::duration_cast<std::chrono::milliseconds>(now - partitions_[p].since),
-           .why = why_silent(static_cast<int>(p))});
+           .why = unmarked(why_silent(static_cast<int>(p)))});
   return all;
 }
 
@@ -74,8 +74,9 @@ std::vector<std::string> PartitionServers::new_losses(Clock::time_point now) {
     partition.told = true;
     lines.push_back(fmt::format(
         "waiting for partition {}, which has had no server for {} s ({}); a batch that needs it is an error "
-        "after {} s (peer_deadline)",
-        p, kTellAfter / 1s, why_silent(static_cast<int>(p)), options_.deadline / 1s));
+        "after {} s ({})",
+        p, kTellAfter / 1s, why_silent(static_cast<int>(p)), options_.deadline / 1s,
+        marked("peer_deadline")));
   }
   return lines;
 }
@@ -111,9 +112,9 @@ void PartitionServers::require_all() const {
   for (std::size_t p = 0; p < partitions_.size(); ++p)
     require_valid(
         partitions_[p].servers <= options_.replicas,
-        fmt::format("partition {} is served by {} machines of those named (peers); leave some out, or say "
-                    "how many may (replicas)",
-                    p, partitions_[p].servers));
+        fmt::format("partition {} is served by {} machines of those named ({}); leave some out, or say "
+                    "how many may ({})",
+                    p, partitions_[p].servers, marked("peers"), marked("replicas")));
 }
 
 void PartitionServers::throw_missing(std::size_t partition) const {
@@ -126,9 +127,9 @@ void PartitionServers::throw_missing(std::size_t partition) const {
   if (silent.empty())
     throw Error(
         ErrorCode::kNotFound,
-        fmt::format("partition {} is neither on this machine nor served by one of those named (peers); name "
+        fmt::format("partition {} is neither on this machine nor served by one of those named ({}); name "
                     "the machine that has it, or push it to one",
-                    partition));
+                    partition, marked("peers")));
   throw Error(ErrorCode::kTimeout,
               fmt::format("nobody serves partition {} within {} ms ({}); start hopfeed-server there, or name "
                           "others",

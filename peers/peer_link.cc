@@ -51,7 +51,7 @@ asio::awaitable<void> PeerLink::run() {
       // What the server refused stays what it says, until somebody starts the right one.
       refused_ = !ready_ && error.code() != ErrorCode::kPeerDied && error.code() != ErrorCode::kTimeout &&
                  error.code() != ErrorCode::kIo;
-      last_words_ = error.what();
+      last_words_ = error.message();
       last_code_ = error.code();
     } catch (const std::exception& error) {
       last_words_ = error.what();

@@ -115,7 +115,7 @@ struct PeerNetwork::Impl {
     for (const std::string& text : options.peers) {
       wire::Address address = wire::parse_address(text);
       require_valid(std::ranges::find(addresses, address) == addresses.end(),
-                    fmt::format("machine {} is named twice (peers); name each once", text));
+                    fmt::format("machine {} is named twice ({}); name each once", text, marked("peers")));
       addresses.push_back(address);
       links.push_back(std::make_unique<PeerLink>(context, std::move(address), caller, events()));
     }
@@ -175,7 +175,7 @@ struct PeerNetwork::Impl {
 
   /// What refused the question, and why those gave no answer that did not. With the mutex.
   std::string told_of(const Asked& question) const {
-    const std::string refusals = question.refusal ? question.refusal->what() : "";
+    const std::string refusals = question.refusal ? question.refusal->message() : "";
     const std::string others = servers.why_silent(
         question.partition, [&](std::size_t i) { return question.was_refused_by(*links[i]); });
     return refusals + (refusals.empty() || others.empty() ? "" : "; ") + others;
@@ -222,8 +222,8 @@ struct PeerNetwork::Impl {
       if (found == asked.end() || found->second.done()) return;
       Asked& question = found->second;
       question.refused_by.push_back(&link);
-      const std::string before = question.refusal ? fmt::format("{}; ", question.refusal->what()) : "";
-      question.refusal.emplace(error.code(), before + error.what());
+      const std::string before = question.refusal ? fmt::format("{}; ", question.refusal->message()) : "";
+      question.refusal.emplace(error.code(), before + error.message());
     }
     dispatch(ticket);
   }

@@ -18,9 +18,9 @@
 
 namespace hopfeed {
 
-/// From now on `note` gets a line, from a network's thread, where a partition has been without a server for
-/// five seconds: once each time that it is lost. For programs that sample: for the whole process, and before
-/// the first network is made.
+/// From now on `note` gets a line, with the marks of messages (core/base/error.h), from a network's thread,
+/// where a partition has been without a server for five seconds: once each time that it is lost. For programs
+/// that sample: for the whole process, and before the first network is made.
 void note_lost_partitions(std::function<void(const std::string& line)> note);
 bool lost_partitions_are_noted();
 

@@ -136,7 +136,7 @@ std::unique_ptr<Server> start_server(const ServerOptions& options) {
   try {
     return std::make_unique<Server>(options);
   } catch (const Error& error) {
-    throw Error(error.code(), option_in(error.what(), options) + error.what());
+    throw Error(error.code(), option_in(error.what(), options) + error.message());
   }
 }
 

@@ -19,9 +19,12 @@ std::size_t bytes_of_worker(const BatchMemory& of, const AvailableMemory& availa
 
 std::shared_ptr<ScratchBudget> batch_budget(std::size_t bytes, WhoseOption whose) {
   return std::make_shared<ScratchBudget>(
-      bytes, whose == WhoseOption::kServer
-                 ? "lower batch_size or fanouts, or have the server started with more (--max-batch-memory)"
-                 : "lower batch_size or fanouts, or raise max_batch_memory");
+      bytes,
+      whose == WhoseOption::kServer
+          ? fmt::format("lower {} or fanouts, or have the server started with more (--max-batch-memory)",
+                        marked("batch_size"))
+          : fmt::format("lower {} or fanouts, or raise {}", marked("batch_size"),
+                        marked("max_batch_memory")));
 }
 
 }  // namespace hopfeed

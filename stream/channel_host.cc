@@ -28,8 +28,8 @@ void ChannelHost::pump() {
   try {
     pool_.serve_grants();
   } catch (const Error& error) {
-    fail_locked(
-        Error(error.code(), std::string(error.what()) + "; lower channel_size or num_slots, or free memory"));
+    fail_locked(Error(error.code(), fmt::format("{}; lower {} or num_slots, or free memory", error.message(),
+                                                marked("channel_size"))));
   }
   if (!plan_) return;
   pool_.plan_from(*plan_);

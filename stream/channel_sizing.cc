@@ -8,7 +8,6 @@
 #include "channel/memory.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/option_name.h"
 
 namespace hopfeed {
 namespace {
@@ -48,7 +47,7 @@ ChannelPlan plan_channel(const LocalExecution& options, bool bounded, const Sizi
     require_memory(ChannelView::bytes_needed(plan.shape), *input.device,
                    fmt::format("a channel in a GPU's memory (slots for {} batches of {} at most)", slots,
                                format_bytes(plan.shape.slot_stride)),
-                   "lower num_slots, batch_size or " + option_name("fanouts"));
+                   fmt::format("lower num_slots, {} or {}", marked("batch_size"), marked("fanouts")));
   }
   AvailableMemory available = input.available;
   if (input.local_world > 1) {
@@ -74,21 +73,23 @@ ChannelPlan plan_channel(const LocalExecution& options, bool bounded, const Sizi
   // Beyond this the sum could wrap, and no machine has it.
   if (plan.pool.channel_size > kMaxAddressSpace) {
     throw Error(ErrorCode::kInvalid,
-                fmt::format("channel_size is {}; at most {}", format_bytes(plan.pool.channel_size),
-                            format_bytes(kMaxAddressSpace)));
+                fmt::format("{} is {}; at most {}", marked("channel_size"),
+                            format_bytes(plan.pool.channel_size), format_bytes(kMaxAddressSpace)));
   }
   const std::size_t row_cache =  // one for all ranks
       options.features.row_cache_bytes / static_cast<std::size_t>(std::max(1, input.local_world));
   plan.needed = ChannelView::fixed_bytes(plan.shape) + plan.pool.channel_size + plan.pool.allowance +
                 workers * scratch + row_cache;
   require_memory(plan.needed, available,
-                 fmt::format("the loader (channel_size {}, one worst-case batch of {}{})",
+                 fmt::format("the loader ({} {}, one worst-case batch of {}{})", marked("channel_size"),
                              format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance),
                              scratch == 0 ? std::string()  // nobody samples here
                                           : fmt::format(", scratch of {} x {} for the workers", workers,
                                                         format_bytes(scratch))),
-                 row_cache > 0 ? "lower row_cache_bytes, channel_size, num_workers or batch_size"
-                               : "lower channel_size, num_workers, batch_size or " + option_name("fanouts"));
+                 row_cache > 0 ? fmt::format("lower row_cache_bytes, {}, {} or {}", marked("channel_size"),
+                                             marked("num_workers"), marked("batch_size"))
+                               : fmt::format("lower {}, {}, {} or {}", marked("channel_size"),
+                                             marked("num_workers"), marked("batch_size"), marked("fanouts")));
   return plan;
 }
 

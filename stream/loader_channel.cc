@@ -112,8 +112,8 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
           ErrorCode::kTimeout,
           fmt::format(
               "no sign of life from the {} for {:.0f} s while batch {} of the epoch is awaited; raise "
-              "batch_deadline if batches take that long",
-              options_.makers, seconds(patience.count()), taken_));
+              "{} if batches take that long",
+              options_.makers, seconds(patience.count()), taken_, marked("batch_deadline")));
     }
     const bool announced = host_->pool().announced(sequence), leaving = host_->pool().num_leaving() > 0;
     lock.unlock();
@@ -140,19 +140,18 @@ void LoaderChannel::throw_if_none_can_come(std::uint64_t sequence) const {
 void LoaderChannel::throw_stuck(const SlotPool::Stuck& stuck) const {
   const SlotPoolOptions& sizes = host_->sizes().pool;
   if (stuck.held > 0) {
-    throw Error(
-        ErrorCode::kInvalid,
-        fmt::format(
-            "the next batch takes {}, but the caller still views {} of batches and channel_size is {}; "
-            "drop batches before next(), or raise channel_size",
-            format_bytes(stuck.wanted), format_bytes(stuck.held), format_bytes(sizes.channel_size)));
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("the next batch takes {}, but the caller still views {} of batches and {} is {}; "
+                            "drop batches before next(), or raise {}",
+                            format_bytes(stuck.wanted), format_bytes(stuck.held), marked("channel_size"),
+                            format_bytes(sizes.channel_size), marked("channel_size")));
   }
   throw Error(
       ErrorCode::kNoSpace,
-      fmt::format("the next batch takes {}, more than channel_size {} and the {} beyond it allow; lower "
-                  "batch_size or fanouts, or raise channel_size",
-                  format_bytes(stuck.wanted), format_bytes(sizes.channel_size),
-                  format_bytes(sizes.allowance)));
+      fmt::format("the next batch takes {}, more than {} {} and the {} beyond it allow; lower "
+                  "{} or fanouts, or raise {}",
+                  format_bytes(stuck.wanted), marked("channel_size"), format_bytes(sizes.channel_size),
+                  format_bytes(sizes.allowance), marked("batch_size"), marked("channel_size")));
 }
 
 void LoaderChannel::note_left(std::int64_t now) {

@@ -29,8 +29,9 @@ NodeInput node_input(const LoaderOptions& options,
 }
 
 void refuse_node_options(const LoaderOptions& options) {
-  const auto refuse = [](bool given, const char* what) {
-    require_valid(!given, fmt::format("the seeds are links, so option {} is not read; leave it out", what));
+  const auto refuse = [](bool given, const char* field) {
+    require_valid(!given,
+                  fmt::format("the seeds are links, so option {} is not read; leave it out", marked(field)));
   };
   refuse(options.seeds || options.seed_mask, "seeds");
   refuse(!options.seed_times.empty(), "seed_times");
@@ -44,12 +45,13 @@ LinkInput link_input(const LoaderOptions& options) {
   refuse_node_options(options);
   LinkInput links = options.links.value_or(LinkInput{});
   require_valid(links.times.empty() || !options.batch.time.empty(),
-                "link times are given, but no time to sample by (time)");
+                fmt::format("link times are given, but no time to sample by ({})", marked("time")));
   return links;
 }
 
 void refuse_links(const LoaderOptions& options) {
-  require_valid(!options.links, "links are given, but not of which edge type; name it (batch.link)");
+  require_valid(!options.links, fmt::format("links are given, but not of which edge type; name it ({})",
+                                            marked("batch.link")));
 }
 
 /// How many a split has. Throws kNotFound naming those that there are.
@@ -60,10 +62,11 @@ std::int64_t split_size(const std::map<std::string, std::int64_t>& splits, const
   for (const auto& [other, count] : splits) known += (known.empty() ? "" : ", ") + other;
   if (found == splits.end())
     throw Error(ErrorCode::kNotFound,
-                fmt::format("{} has no split '{}'; it has: {} (split), or give the {}", owner, name,
-                            known.empty() ? "none; choose another" : known + "; choose one of them", given));
+                fmt::format("{} has no split '{}'; it has: {} ({}), or give the {}", owner, name,
+                            known.empty() ? "none; choose another" : known + "; choose one of them",
+                            marked("split"), given));
   require_valid(found->second > 0,
-                fmt::format("split '{}' of {} is empty; choose another (split)", name, owner));
+                fmt::format("split '{}' of {} is empty; choose another ({})", name, owner, marked("split")));
   return found->second;
 }
 
@@ -146,11 +149,11 @@ void check_batch_options(const BatchOptions& options) {
 void check_deal(const LoaderOptions& options, std::int64_t num_seeds) {
   const DealOptions& deal = options.deal;
   const std::int64_t steps = Deal(deal, num_seeds).steps();  // more ranks than seeds: Deal says so
-  require_valid(
-      steps > 0 || options.empty_epochs == EmptyEpochs::kAllowed,
-      fmt::format("drop_last leaves no batch: {} seeds are less than a round of {} batches of {}; lower "
-                  "batch_size or leave drop_last out",
-                  num_seeds, deal.world_size, deal.batch_size));
+  require_valid(steps > 0 || options.empty_epochs == EmptyEpochs::kAllowed,
+                fmt::format("{} leaves no batch: {} seeds are less than a round of {} batches of {}; lower "
+                            "{} or leave {} out",
+                            marked("drop_last"), num_seeds, deal.world_size, deal.batch_size,
+                            marked("batch_size"), marked("drop_last")));
 }
 
 }  // namespace hopfeed

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/base/option_name.h"
 #include "core/dataset/given_array.h"
 
 namespace hopfeed {
@@ -12,14 +11,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Calls read(array); errors name the option of `field`, now and when the loader looks at the values.
+/// Calls read(array); errors name `field`, and the file.
 template <class Read>
 void read_file(const char* field, const fs::path& file, const Read& read) {
-  note_option_file(field, file.string());
   try {
     read(GivenArray(file));
   } catch (const Error& error) {
-    throw Error(error.code(), option_name(field) + ": " + error.what());
+    throw Error(error.code(), marked(field) + ": " + error.message());
   }
 }
 

@@ -1,7 +1,6 @@
 // Seeds and links, and what belongs to them, from .npy files that the user of a program names, in any of the
-// forms that core/dataset/given_array.h reads. Errors name the option and the file, also those about values
-// that only the loader finds (core/base/option_name.h); so they are for programs, which have one list of
-// each.
+// forms that core/dataset/given_array.h reads. Errors name the option and the file. Those about values that
+// only the loader finds begin with marked_file() (core/base/error.h), of which a program makes the same head.
 #pragma once
 #include <filesystem>
 

@@ -75,10 +75,11 @@ void require_agreement(World& world, const BatchStream& stream) {
 
 void require_dataset(const DatasetMeta& model, const BatchStream& stream) {
   if (stream.meta().fingerprint == model.fingerprint) return;
-  throw Error(ErrorCode::kInvalid,
-              "the servers have changed dataset '" + model.name + "': the model was made for " +
-                  model.fingerprint + ", and the batches are of " + stream.meta().fingerprint +
-                  "; start again, or name the one that is meant by its fingerprint (dataset)");
+  throw Error(ErrorCode::kInvalid, "the servers have changed dataset '" + model.name +
+                                       "': the model was made for " + model.fingerprint +
+                                       ", and the batches are of " + stream.meta().fingerprint +
+                                       "; start again, or name the one that is meant by its fingerprint (" +
+                                       marked("dataset") + ")");
 }
 
 }  // namespace hopfeed

@@ -59,7 +59,7 @@ std::optional<int> number_of(const std::string& text) {
   const char* const first = text.data() + std::min(kCuda.size() + 1, text.size());
   const auto [rest, error] = std::from_chars(first, end, number);
   require_valid(text.starts_with("cuda:") && error == std::errc{} && rest == end && number >= 0,
-                "device is '" + text + "'; use auto, cpu, cuda or cuda:N");
+                marked("device") + " is '" + text + "'; use auto, cpu, cuda or cuda:N");
   return number;
 }
 
@@ -105,10 +105,11 @@ ChosenDevice choose_device(const std::string& text, const LocalRanks& local) {
   const std::optional<int> number = any ? std::nullopt : number_of(text);
   if (const std::string why = why_no_cuda(); !why.empty()) {
     if (any) return {.device = torch::kCPU, .note = "device auto: the CPU, for " + why};
-    throw Error(ErrorCode::kUnsupported, "device is " + text + ", but " + why + "; use cpu or auto");
+    throw Error(ErrorCode::kUnsupported,
+                marked("device") + " is " + text + ", but " + why + "; use cpu or auto");
   }
   const int gpus = num_gpus(), gpu = number.value_or(local.rank % gpus);
-  require_valid(gpu < gpus, "device is " + text + ", but Torch finds " + std::to_string(gpus) +
+  require_valid(gpu < gpus, marked("device") + " is " + text + ", but Torch finds " + std::to_string(gpus) +
                                 (gpus == 1 ? " GPU" : " GPUs") + ", numbered from 0; use a smaller number");
   const torch::Device device = take_gpu(gpu);
   return {.device = device, .note = any ? "device auto: " + device.str() + ", " + memory_of(gpu) : ""};

@@ -16,11 +16,12 @@ void check(const HeteroOptions& options) {
   const auto hops = options.batch.fanouts.size();
   require_valid(hops > 0, "HeteroSage needs a hop at least; give fanouts");
   require_valid(!options.batch.dataset_ids,
-                "HeteroSage's learned rows go by original ids; leave dataset_ids out");
+                "HeteroSage's learned rows go by original ids; leave " + marked("dataset_ids") + " out");
   require_valid(options.hidden > 0 && options.hidden <= kMaxHidden,
-                "hidden is " + std::to_string(options.hidden) + "; use 1 to " + std::to_string(kMaxHidden));
+                marked("hidden") + " is " + std::to_string(options.hidden) + "; use 1 to " +
+                    std::to_string(kMaxHidden));
   require_valid(options.dropout >= 0 && options.dropout < 1,
-                "dropout is " + std::to_string(options.dropout) + "; use 0 up to below 1");
+                marked("dropout") + " is " + std::to_string(options.dropout) + "; use 0 up to below 1");
   const NodeTypeMeta& seeds = options.dataset.node_types.at(static_cast<std::size_t>(options.seed_type));
   require_valid(seeds.num_classes > 1, "the model needs at least 2 classes, not " +
                                            std::to_string(seeds.num_classes) + "; does node type '" +

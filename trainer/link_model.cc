@@ -13,11 +13,12 @@ namespace {
 void check(const LinkModelOptions& options) {
   options.batch.validate();
   require_valid(!options.batch.dataset_ids,
-                "a link model's learned rows go by original ids; leave dataset_ids out");
+                "a link model's learned rows go by original ids; leave " + marked("dataset_ids") + " out");
   require_valid(options.hidden > 0 && options.hidden <= kMaxHidden,
-                "hidden is " + std::to_string(options.hidden) + "; use 1 to " + std::to_string(kMaxHidden));
+                marked("hidden") + " is " + std::to_string(options.hidden) + "; use 1 to " +
+                    std::to_string(kMaxHidden));
   require_valid(options.dropout >= 0 && options.dropout < 1,
-                "dropout is " + std::to_string(options.dropout) + "; use 0 up to below 1");
+                marked("dropout") + " is " + std::to_string(options.dropout) + "; use 0 up to below 1");
 }
 
 std::vector<int> ends(int src_type, int dst_type) {

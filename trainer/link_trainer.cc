@@ -16,7 +16,8 @@ namespace {
 
 void check(const LinkTrainingOptions& options) {
   require_valid(options.loader.batch.link.on(), "links are trained on, but no edge type of links is given");
-  require_valid(options.epochs > 0, "epochs is " + std::to_string(options.epochs) + "; use at least 1");
+  require_valid(options.epochs > 0,
+                marked("epochs") + " is " + std::to_string(options.epochs) + "; use at least 1");
   require_valid(options.max_batches >= 0,
                 "max-batches is " + std::to_string(options.max_batches) + "; use 0 (all) or more");
   require_valid(options.lr > 0 && options.embedding_lr > 0, "a learning rate is 0 or less; use one above 0");

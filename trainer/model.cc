@@ -26,16 +26,18 @@ torch::Tensor SageConvImpl::forward(const torch::Tensor& x, const CompressedRows
 }
 
 GraphSageImpl::GraphSageImpl(const ModelOptions& options) : options_(options) {
-  require_valid(options.hops >= 0 && options.hops <= kMaxHops,
-                "hops is " + std::to_string(options.hops) + "; use 0 to " + std::to_string(kMaxHops));
+  require_valid(
+      options.hops >= 0 && options.hops <= kMaxHops,
+      marked("hops") + " is " + std::to_string(options.hops) + "; use 0 to " + std::to_string(kMaxHops));
   require_valid(options.features > 0, "the dataset has no features 'x'; import it with features");
   require_valid(options.hidden > 0 && options.hidden <= kMaxHidden,
-                "hidden is " + std::to_string(options.hidden) + "; use 1 to " + std::to_string(kMaxHidden));
+                marked("hidden") + " is " + std::to_string(options.hidden) + "; use 1 to " +
+                    std::to_string(kMaxHidden));
   require_valid(options.classes > 1, "the model needs at least 2 classes, not " +
                                          std::to_string(options.classes) +
                                          "; does the dataset have labels 'y'?");
   require_valid(options.dropout >= 0 && options.dropout < 1,
-                "dropout is " + std::to_string(options.dropout) + "; use 0 up to below 1");
+                marked("dropout") + " is " + std::to_string(options.dropout) + "; use 0 up to below 1");
   for (std::int64_t l = 0; l < num_layers(); ++l) {
     const std::int64_t in = l == 0 ? options.features : options.hidden;
     const std::int64_t out = l + 1 < num_layers() ? options.hidden : options.classes;

@@ -14,7 +14,7 @@ namespace hopfeed {
 Precision precision_of(const std::string& text) {
   if (text == "float32") return Precision::kFloat32;
   if (text == "bf16") return Precision::kBf16;
-  throw Error(ErrorCode::kInvalid, "precision is '" + text + "'; use float32 or bf16");
+  throw Error(ErrorCode::kInvalid, marked("precision") + " is '" + text + "'; use float32 or bf16");
 }
 
 const char* to_string(Precision precision) { return precision == Precision::kBf16 ? "bf16" : "float32"; }

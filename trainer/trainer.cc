@@ -41,14 +41,13 @@ void check_sampling(const BatchOptions& batch) {
 }
 
 void check(const TrainingOptions& options) {
-  const auto require = [](bool holds, const char* name, const auto& value, const char* what) {
-    if (!holds)
-      throw Error(ErrorCode::kInvalid, std::string(name) + " is " + to_text(value) + "; use " + what);
+  const auto require = [](bool holds, const std::string& name, const auto& value, const char* what) {
+    if (!holds) throw Error(ErrorCode::kInvalid, name + " is " + to_text(value) + "; use " + what);
   };
-  require(options.epochs > 0, "epochs", options.epochs, "at least 1");
-  require(options.lr > 0, "lr", options.lr, "a number above 0");
+  require(options.epochs > 0, marked("epochs"), options.epochs, "at least 1");
+  require(options.lr > 0, marked("lr"), options.lr, "a number above 0");
   require(options.weight_decay >= 0, "weight-decay", options.weight_decay, "0 or more");
-  require(options.resume != Resume::kAlways || !options.out.empty(), "resume", true,
+  require(options.resume != Resume::kAlways || !options.out.empty(), marked("resume"), true,
           "it with an output folder, where the checkpoint lies");
   require(options.checkpoint_every >= 0, "checkpoint-every", options.checkpoint_every,
           "0 (after each epoch) or a number of steps");

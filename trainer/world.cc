@@ -129,7 +129,8 @@ void translate_torch_errors(const std::string& what, const std::function<void()>
 
 World::World(const WorldOptions& options) {
   if (options.backend != "auto" && options.backend != "gloo" && options.backend != "nccl") {
-    throw Error(ErrorCode::kInvalid, "backend is '" + options.backend + "'; use auto, gloo or nccl");
+    throw Error(ErrorCode::kInvalid,
+                marked("backend") + " is '" + options.backend + "'; use auto, gloo or nccl");
   }
   const std::optional<TorchrunEnvironment> env = torchrun_environment();
   if (options.expected_size && !env && *options.expected_size != 1) {

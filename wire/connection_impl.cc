@@ -52,11 +52,11 @@ Connection::Impl::Impl(Socket connected, std::shared_ptr<TlsContext> given_tls, 
 }
 
 Error Connection::Impl::of_peer(const Error& error) const {
-  return {error.code(), fmt::format("{} {}", options.peer, error.what())};
+  return {error.code(), fmt::format("{} {}", options.peer, error.message())};
 }
 
 Error Connection::Impl::in_frame(const Error& error) const {
-  return {error.code(), fmt::format("{}: {}", options.peer, error.what())};
+  return {error.code(), fmt::format("{}: {}", options.peer, error.message())};
 }
 
 void Connection::Impl::require_open() const {
@@ -153,7 +153,7 @@ void Connection::send(FrameType type, std::uint64_t request, std::span<const std
 }
 
 void Connection::send_refusal(FrameType type, std::uint64_t request, const Error& error) {
-  send(type, request, to_bytes(Refusal{.code = error.code(), .text = error.what()}));
+  send(type, request, to_bytes(Refusal{.code = error.code(), .text = error.message()}));
 }
 
 void Connection::send_block(std::uint64_t request, const BlockHead& head, std::span<const std::byte> block,

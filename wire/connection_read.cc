@@ -264,13 +264,14 @@ asio::awaitable<void> Connection::Impl::shake_hands() {
       std::copy(first.begin(), first.end(), header_bytes.begin());
       header_size = first.size();
       no_frames = true;
-      const std::string text = "this server speaks TLS; give tls_ca to connect to it";
+      const std::string text =
+          fmt::format("this server speaks TLS; give {} to connect to it", marked("tls_ca"));
       const bool is_hopfeed =
           first.front() == std::byte{'H'} && (first.size() < 2 || first[1] == std::byte{'P'});
       if (is_hopfeed)
         queue.add(FrameType::kRefused, 0, to_bytes(Refusal{.code = ErrorCode::kInvalid, .text = text}));
       else
-        queue.add_raw(polite_line(first, text));
+        queue.add_raw(polite_line(first, unmarked(text)));
       schedule_pump();
     }
     co_await finish();

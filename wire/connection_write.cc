@@ -132,7 +132,7 @@ asio::awaitable<void> Connection::refuse(const Error& why) {
       const auto first = std::span<const std::byte>(self->header_bytes).first(self->header_size);
       self->queue.add_raw(polite_line(first, why.what()));
     } else {
-      self->queue.add(FrameType::kRefused, 0, to_bytes(Refusal{.code = why.code(), .text = why.what()}));
+      self->queue.add(FrameType::kRefused, 0, to_bytes(Refusal{.code = why.code(), .text = why.message()}));
     }
     self->schedule_pump();
     co_await self->finish();

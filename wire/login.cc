@@ -49,9 +49,8 @@ asio::awaitable<Welcome> expect_welcome(Connection& connection, const Proof& pro
   Proof given;
   co_await connection.read(given);
   if (!same_proof(proof, given))
-    throw Error(
-        ErrorCode::kInvalid,
-        fmt::format("{} does not know the token; give both sides the same token_file", connection.peer()));
+    throw Error(ErrorCode::kInvalid, fmt::format("{} does not know the token; give both sides the same {}",
+                                                 connection.peer(), marked("token_file")));
   Bytes payload = co_await connection.read_payload(
       {.type = header.type, .request = header.request, .bytes = header.bytes - kProofBytes});
   payload.insert(payload.begin(), given.begin(), given.end());
@@ -72,12 +71,12 @@ asio::awaitable<Offer> client_login(Connection& connection, std::string token, s
                             challenge.version, versions(kOldestVersion, newest)));
   if (challenge.wants_token && token.empty())
     throw Error(ErrorCode::kInvalid,
-                fmt::format("{} wants a token; give token_file, or set HOPFEED_TOKEN", peer));
+                fmt::format("{} wants a token; give {}, or set HOPFEED_TOKEN", peer, marked("token_file")));
   if (!challenge.wants_token && !token.empty())
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{} asks for no token, and so cannot show that it knows yours; start it with the "
-                            "same token_file, or give none",
-                            peer));
+                            "same {}, or give none",
+                            peer, marked("token_file")));
   const Proof mine = make_proof("client", token, challenge.version, nonce, challenge.nonce),
               its = make_proof("server", token, challenge.version, nonce, challenge.nonce);
   connection.send(FrameType::kLogin, 0, to_bytes(Login{.proof = mine}));
@@ -106,7 +105,7 @@ asio::awaitable<std::string> server_login(Connection& connection, const std::str
     asio::steady_timer delay(co_await asio::this_coro::executor, after_wrong_proof);
     co_await delay.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     throw Error(ErrorCode::kInvalid,
-                "the token is another than this server's; give both sides the same token_file");
+                "the token is another than this server's; give both sides the same " + marked("token_file"));
   }
   connection.send(FrameType::kWelcome, 0, to_bytes(Welcome{.proof = mine, .offer = offer}));
   connection.set_open({.version = challenge.version, .checksums = offer.checksums});

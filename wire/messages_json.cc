@@ -159,7 +159,7 @@ BatchSpec spec_from(const json& spec) {
   try {
     return BatchSpec::from_json(json_text(spec));
   } catch (const Error& error) {
-    throw Error(error.code(), as_line(error.what(), kMaxSmallBytes));
+    throw Error(error.code(), as_line(error.message(), kMaxSmallBytes));
   }
 }
 

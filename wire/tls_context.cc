@@ -43,8 +43,8 @@ int no_passphrase(char*, int, int, void*) { return -1; }
 
 void use_certificate(SSL_CTX* context, const TlsFiles& files) {
   require_readable(files.cert, "certificate");
-  require_valid(!files.key.empty(),
-                fmt::format("the certificate '{}' is given without its key; give tls_key too", files.cert));
+  require_valid(!files.key.empty(), fmt::format("the certificate '{}' is given without its key; give {} too",
+                                                files.cert, marked("tls_key")));
   require_readable(files.key, "key");
   if (SSL_CTX_use_certificate_chain_file(context, files.cert.c_str()) != 1)
     throw Error(ErrorCode::kInvalid,
@@ -84,11 +84,13 @@ ContextPtr new_context(Side side, const TlsFiles& files) {
   if (!files.cert.empty())
     use_certificate(raw, files);
   else
-    require_valid(side == Side::kClient, "TLS of a server needs a certificate; give tls_cert and tls_key");
+    require_valid(side == Side::kClient, fmt::format("TLS of a server needs a certificate; give {} and {}",
+                                                     marked("tls_cert"), marked("tls_key")));
   if (!files.ca.empty()) trust_file(raw, files.ca);
   if (side == Side::kClient) {
     if (files.ca.empty() && SSL_CTX_set_default_verify_paths(raw) != 1)
-      throw Error(ErrorCode::kNotFound, "the system's CA certificates cannot be read; give tls_ca");
+      throw Error(ErrorCode::kNotFound,
+                  "the system's CA certificates cannot be read; give " + marked("tls_ca"));
     SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, note_refused_certificate);
   } else if (!files.ca.empty()) {
     SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, note_refused_certificate);

@@ -69,20 +69,21 @@ Error refused_certificate(SSL* session, const TlsContext& context, const std::st
     case X509_V_ERR_CERT_UNTRUSTED:
       return {ErrorCode::kInvalid,
               fmt::format("has a certificate that none of {} has signed; {}", trusted(context),
-                          of_server
-                              ? "give the CA that did by tls_ca"
-                              : "give the client one of theirs (tls_cert), or add its CA to tls_client_ca")};
+                          of_server ? "give the CA that did by " + marked("tls_ca")
+                                    : fmt::format("give the client one of theirs ({}), or add its CA to {}",
+                                                  marked("tls_cert"), marked("tls_client_ca")))};
     default:
       return {ErrorCode::kInvalid, fmt::format("has a certificate that is not accepted: {}",
                                                X509_verify_cert_error_string(result))};
   }
 }
 
-/// What the other side said as it broke off; null: nothing that is about certificates.
-const char* alert_text(int reason) {
+/// What the other side said as it broke off; empty: nothing that is about certificates.
+std::string alert_text(int reason) {
   switch (reason) {
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-      return "wants a certificate of its clients; give tls_cert and tls_key";
+      return fmt::format("wants a certificate of its clients; give {} and {}", marked("tls_cert"),
+                         marked("tls_key"));
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
       return "does not trust the CA of our certificate";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
@@ -97,9 +98,9 @@ const char* alert_text(int reason) {
     case SSL_R_NO_PROTOCOLS_AVAILABLE:
       return "speaks another version of TLS, and 1.3 is needed";
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-      return "sent no certificate, which tls_client_ca asks for";
+      return fmt::format("sent no certificate, which {} asks for", marked("tls_client_ca"));
     default:
-      return nullptr;
+      return "";
   }
 }
 
@@ -121,7 +122,7 @@ Error tls_failure(SSL* session, const TlsContext& context, const std::string& ho
     ERR_clear_error();
     return refused_certificate(session, context, host);
   }
-  if (const char* const text = alert_text(reason); text != nullptr) {
+  if (const std::string text = alert_text(reason); !text.empty()) {
     ERR_clear_error();
     return {ErrorCode::kInvalid, text};
   }

@@ -197,7 +197,7 @@ class TlsStream final : public Stream {
     const std::byte first = in_.filled().front();
     if (first == kHandshake || first == kAlert) return;
     const auto some = in_.filled().first(std::min<std::size_t>(in_.size(), kFrameHeaderBytes));
-    if (context_->side() == Side::kClient) throw NoTls("speaks no TLS; leave out tls_ca", some);
+    if (context_->side() == Side::kClient) throw NoTls("speaks no TLS; leave out " + marked("tls_ca"), some);
     throw NoTls("speaks no TLS, which this server asks for", some);
   }
 

@@ -27,13 +27,14 @@ void BatchFiller::publish_what_it_throws(const Part& part) {
     part();
   } catch (const BrokenProcess& error) {
     if (options_.ends_when_broken) throw;
-    publish(error.code(), error.what());
+    publish(error.code(), error.message());
   } catch (const Error& error) {
-    publish(error.code(), error.what());
+    publish(error.code(), error.message());
   } catch (const std::bad_alloc&) {
-    publish(ErrorCode::kNoSpace, fmt::format("there is no memory for the batch of {} seeds from position {}: "
-                                             "lower batch_size, fanouts or num_workers",
-                                             claim.batch.count, claim.batch.first));
+    publish(ErrorCode::kNoSpace,
+            fmt::format("there is no memory for the batch of {} seeds from position {}: "
+                        "lower {}, fanouts or {}",
+                        claim.batch.count, claim.batch.first, marked("batch_size"), marked("num_workers")));
   } catch (const std::exception& error) {
     publish(ErrorCode::kIo, fmt::format("the batch failed: {}", error.what()));
   }

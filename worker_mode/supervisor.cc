@@ -212,7 +212,7 @@ WorkerDeath Supervisor::death_of(std::size_t number, const std::string& cause) c
   const std::uint32_t worker = static_cast<std::uint32_t>(number), name = keeper_.name_of(worker);
   WorkerDeath death{.worker = worker, .cause = cause, .claims = {}};
   if (const std::optional<Error> report = reported(host_->view().worker(worker)))
-    death.cause += std::string(": ") + report->what();
+    death.cause += ": " + report->message();
   const std::uint32_t at = host_->view().worker(worker).at_slot.load();
   const MutexLock lock(host_->mutex);
   for (const SlotPool::Filling& slot : host_->pool().filling()) {

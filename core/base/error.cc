@@ -1,6 +1,7 @@
 // See error.h.
 #include "core/base/error.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -32,8 +33,14 @@ const char* to_string(ErrorCode code) {
 
 namespace {
 
-/// Control characters, which no name of a field and no text that people type holds.
-constexpr char kMark = '\x02', kMarkEnd = '\x03';
+/// U+FDD0 to U+FDD2, which Unicode leaves to the inside of programs: no text that people type holds them, and
+/// they are text to what cleans texts of others (plain_text.h). They have two bytes in common, and then one
+/// each.
+constexpr std::string_view kMarkHead = "\xEF\xB7";
+constexpr char kField = '\x90', kFile = '\x91', kEnd = '\x92';
+constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789_.";
+
+std::string mark(char kind) { return std::string(kMarkHead) + kind; }
 
 /// What to do about it, where the operating system's word alone does not tell.
 const char* advice(int errno_value) {
@@ -51,21 +58,35 @@ const char* advice(int errno_value) {
 
 }  // namespace
 
-std::string marked(std::string_view field) { return kMark + std::string(field) + kMarkEnd; }
+std::string marked(std::string_view field) { return mark(kField) + std::string(field) + mark(kEnd); }
 
-std::string spelled(std::string_view message,
-                    const std::function<std::string(std::string_view field)>& spelling) {
+std::string marked_file(std::string_view field) { return mark(kFile) + std::string(field) + mark(kEnd); }
+
+std::string spelled(std::string_view message, const FieldSpelling& field, const FieldSpelling& file) {
+  const std::string end = mark(kEnd);
   std::string text;
   while (!message.empty()) {
-    const std::size_t begin = message.find(kMark), end = message.find(kMarkEnd, begin);
-    text += message.substr(0, begin);
-    if (end == std::string_view::npos) {
-      if (begin != std::string_view::npos) text += message.substr(begin + 1);  // cut: of another process, say
-      break;
+    const std::size_t at = message.find(kMarkHead);
+    text += message.substr(0, at);
+    message.remove_prefix(std::min(message.size(), at));
+    if (message.size() <= kMarkHead.size()) break;  // none, or one that was cut
+    const char kind = message[kMarkHead.size()];
+    const std::string_view behind = message.substr(kMarkHead.size() + 1);
+    if (kind != kField && kind != kFile && kind != kEnd) {  // a letter of Arabic
+      text += message.substr(0, kMarkHead.size());
+      message.remove_prefix(kMarkHead.size());
+      continue;
     }
-    text += spelling(message.substr(begin + 1, end - begin - 1));
-    message.remove_prefix(end + 1);
+    message = behind;
+    const std::string_view name = behind.substr(0, behind.find_first_not_of(kOfNames));
+    if (kind == kEnd || name.empty() || !behind.substr(name.size()).starts_with(end)) continue;
+    if (kind == kField)
+      text += field(name);
+    else if (file)
+      text += file(name);
+    message.remove_prefix(name.size() + end.size());
   }
+  if (text.ends_with(kMarkHead.front())) text.pop_back();  // that was cut after its first byte
   return text;
 }
 

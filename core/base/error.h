@@ -2,8 +2,10 @@
 // that is wrong (file, option, other machine, slot) and says what to do. The library throws; only programs
 // print and exit.
 //
-// Options have one name in the library (that of their field) and others in programs (--batch-size). So a message
-// marks the fields that it names, and whoever shows it tells them in the spelling of its user.
+// Options have one name in the library (that of their field) and others in programs (--batch-size). So a
+// message marks the fields that it names, and whoever shows it tells them in the spelling of its user. Marks
+// go with a message from process to process and over the wire; who sends them from there can do no more than
+// name a field.
 #pragma once
 #include <functional>
 #include <stdexcept>
@@ -27,11 +29,17 @@ enum class ErrorCode {
 /// "invalid", "not found", ... : the words that programs put into their JSON reports.
 const char* to_string(ErrorCode code);
 
-/// The name of a field of an options struct ("batch_size", "walk.p") between marks, for the message of an Error.
+/// The name of a field of an options struct between marks ("batch_size", "walk.p": small letters, digits, '_'
+/// and '.'), for the message of an Error or a line that a program prints.
 std::string marked(std::string_view field);
-/// `message` with each marked field as `spelling` has it, and without marks.
-std::string spelled(std::string_view message,
-                    const std::function<std::string(std::string_view field)>& spelling);
+/// The head of a message about values of this field: in a program that has read them from a file its option
+/// and that file ("--seeds: ids.npy: "), elsewhere nothing.
+std::string marked_file(std::string_view field);
+
+using FieldSpelling = std::function<std::string(std::string_view field)>;
+/// `message` without marks: marked fields are spelled by `field`, and heads that marked_file() stands for by
+/// `file` (empty: left out). Marks that were cut, or are around something else than a field, are dropped.
+std::string spelled(std::string_view message, const FieldSpelling& field, const FieldSpelling& file = {});
 /// `message` with the fields as they are, and without marks.
 std::string unmarked(std::string_view message);
 
@@ -41,7 +49,8 @@ class Error : public std::runtime_error {
   Error(ErrorCode code, const std::string& message)
       : std::runtime_error(unmarked(message)), code_(code), message_(message) {}
   ErrorCode code() const { return code_; }
-  /// With its marks: for another Error that begins or ends with it, and for programs.
+  /// With its marks: for another Error that begins or ends with it, for another process, and for programs.
+  /// People, logs, reports and Python get what().
   const std::string& message() const { return message_; }
 
  private:

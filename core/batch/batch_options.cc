@@ -11,7 +11,6 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/option_name.h"
 
 namespace hopfeed {
 
@@ -20,28 +19,28 @@ namespace {
 void check_fanouts(const std::vector<std::int64_t>& fanouts, const char* field) {
   if (static_cast<std::int64_t>(fanouts.size()) > kMaxHops) {
     throw Error(ErrorCode::kInvalid, fmt::format("{} hops are asked for ({}); at most {} are sampled",
-                                                 fanouts.size(), option_name(field), kMaxHops));
+                                                 fanouts.size(), marked(field), kMaxHops));
   }
   for (std::int64_t fanout : fanouts) {
     if (fanout >= -1 && fanout <= kMaxFanout) continue;
     throw Error(ErrorCode::kInvalid,
                 fmt::format("fanout {} ({}) is not between 0 and {}; use -1 for all neighbours", fanout,
-                            option_name(field), kMaxFanout));
+                            marked(field), kMaxFanout));
   }
 }
 
 void check_walk(const WalkOptions& walk) {
   if (walk.length < 1 || walk.length > kMaxWalkLength)
-    throw Error(ErrorCode::kInvalid, fmt::format("{} is {}; choose 1 to {} steps", option_name("walk.length"),
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is {}; choose 1 to {} steps", marked("walk.length"),
                                                  walk.length, kMaxWalkLength));
   if (walk.per_seed < 1 || walk.per_seed > kMaxWalksPerSeed)
-    throw Error(ErrorCode::kInvalid, fmt::format("{} is {}; choose 1 to {}", option_name("walk.per_seed"),
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is {}; choose 1 to {}", marked("walk.per_seed"),
                                                  walk.per_seed, kMaxWalksPerSeed));
   for (const auto& [parameter, field] : {std::pair{walk.p, "walk.p"}, {walk.q, "walk.q"}}) {
     if (parameter > 0 && std::isfinite(parameter) && std::isfinite(1 / parameter)) continue;
     throw Error(ErrorCode::kInvalid,
-                fmt::format("{} is {}; choose a number above zero, whose inverse is one too",
-                            option_name(field), parameter));
+                fmt::format("{} is {}; choose a number above zero, whose inverse is one too", marked(field),
+                            parameter));
   }
 }
 
@@ -53,7 +52,7 @@ void check_sampler(const BatchOptions& o) {
   const auto refuse = [&](bool given, const char* option) {
     if (given)
       throw Error(ErrorCode::kInvalid, fmt::format("sampler '{}' knows no {}; leave it out or choose another",
-                                                   o.sampler, option_name(option)));
+                                                   o.sampler, marked(option)));
   };
   refuse(!walk && o.walk.length != 0, "walk.length");
   refuse(!walk && o.walk.per_seed != 1, "walk.per_seed");
@@ -68,7 +67,7 @@ void check_sampler(const BatchOptions& o) {
     throw Error(ErrorCode::kInvalid,
                 fmt::format("sampler '{}' draws nothing by {}; of an induced subgraph they count a model's "
                             "layers, each over all edges: give -1 for each",
-                            o.sampler, option_name("fanouts")));
+                            o.sampler, marked("fanouts")));
   refuse(!neighbor && !o.edge_fanouts.empty(), "edge_fanouts");
   refuse(!neighbor && o.replace, "replace");
   refuse(!neighbor && !o.weight.empty(), "weight");
@@ -81,16 +80,17 @@ void check_sampler(const BatchOptions& o) {
         ErrorCode::kInvalid,
         fmt::format(
             "sampler 'cluster' draws no edges of its own; ask for those between its nodes ({} induced)",
-            option_name("subgraph")));
+            marked("subgraph")));
   if (cluster && o.cluster.empty())
     throw Error(ErrorCode::kInvalid,
-                "sampler 'cluster' needs the node attribute that numbers clusters (cluster)");
+                fmt::format("sampler 'cluster' needs the node attribute that numbers clusters ({})",
+                            marked("cluster")));
 }
 
 void check_named_once(const char* option, const std::vector<std::string>& names) {
   for (auto name = names.begin(); name != names.end(); ++name)
     if (std::find(names.begin(), name, *name) != name)
-      throw Error(ErrorCode::kInvalid, fmt::format("{} names '{}' twice", option_name(option), *name));
+      throw Error(ErrorCode::kInvalid, fmt::format("{} names '{}' twice", marked(option), *name));
 }
 
 }  // namespace
@@ -141,47 +141,48 @@ void BatchOptions::validate() const {
   for (const auto& [type, hops] : edge_fanouts) {
     check_fanouts(hops, "edge_fanouts");
     if (hops.size() == fanouts.size()) continue;
-    throw Error(
-        ErrorCode::kInvalid,
-        fmt::format("edge type '{}' has {} fanouts and the others {} ({}, {}); give one per hop", type,
-                    hops.size(), fanouts.size(), option_name("edge_fanouts"), option_name("fanouts")));
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("edge type '{}' has {} fanouts and the others {} ({}, {}); give one per hop",
+                            type, hops.size(), fanouts.size(), marked("edge_fanouts"), marked("fanouts")));
   }
   check_named_once("attrs", attrs.value_or(std::vector<std::string>{}));
   check_named_once("edge_attrs", edge_attrs);
   if (subgraph == Subgraph::kInduced && trees())
     throw Error(ErrorCode::kInvalid,
                 fmt::format("the induced subgraph has all edges between nodes, so it excludes {} and {}",
-                            option_name("disjoint"), option_name("time")));
-  require_valid(
-      !keep_orig_edges || subgraph == Subgraph::kBidirectional,
-      "keep_orig_edges keeps the edges that a bidirectional subgraph replaces; choose that, or leave it out");
+                            marked("disjoint"), marked("time")));
+  require_valid(!keep_orig_edges || subgraph == Subgraph::kBidirectional,
+                marked("keep_orig_edges") +
+                    " keeps the edges that a bidirectional subgraph replaces; choose that, or leave it out");
   if (labor && (replace || !weight.empty() || trees()))
     throw Error(ErrorCode::kInvalid,
-                fmt::format("{} excludes {}, {}, {} and {}: its seeds share what is drawn",
-                            option_name("labor"), option_name("replace"), option_name("weight"),
-                            option_name("time"), option_name("disjoint")));
+                fmt::format("{} excludes {}, {}, {} and {}: its seeds share what is drawn", marked("labor"),
+                            marked("replace"), marked("weight"), marked("time"), marked("disjoint")));
   if (labor_seeds < 0 || (labor_seeds > 0 && !labor))
-    throw Error(ErrorCode::kInvalid, fmt::format("labor_seeds is {}; give 0 or more, and more only with {}",
-                                                 labor_seeds, option_name("labor")));
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is {}; give 0 or more, and more only with {}",
+                                                 marked("labor_seeds"), labor_seeds, marked("labor")));
   if (!weight.empty() && !time.empty())
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{} and {} exclude each other: draws among neighbours of the past are uniform",
-                            option_name("weight"), option_name("time")));
+                            marked("weight"), marked("time")));
   if (time.empty() && temporal_strategy == TemporalStrategy::kLast)
-    throw Error(ErrorCode::kInvalid, "the strategy last needs times: say which attribute is the time (time)");
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("the strategy last needs times: say which attribute is the time ({})", marked("time")));
   if (time.empty() && (!seed_time.empty() || time_window != 0))
-    throw Error(ErrorCode::kInvalid,
-                "seed_time and time_window need times: say which attribute is the time (time)");
+    throw Error(ErrorCode::kInvalid, fmt::format("{} and {} need times: say which attribute is the time ({})",
+                                                 marked("seed_time"), marked("time_window"), marked("time")));
   link.validate();
-  require_valid(!link.on() || seed_time.empty(),
-                "links have times of their own, so seed_time is not read; leave it out");
+  require_valid(
+      !link.on() || seed_time.empty(),
+      fmt::format("links have times of their own, so {} is not read; leave it out", marked("seed_time")));
   if (time_window < 0)
     throw Error(ErrorCode::kInvalid,
-                fmt::format("time_window is {}; give 0 (no limit) or more", time_window));
+                fmt::format("{} is {}; give 0 (no limit) or more", marked("time_window"), time_window));
   if (temporal_strategy == TemporalStrategy::kLast && replace)
     throw Error(
         ErrorCode::kInvalid,
-        fmt::format("the strategy last draws nothing, so {} has no meaning for it", option_name("replace")));
+        fmt::format("the strategy last draws nothing, so {} has no meaning for it", marked("replace")));
 }
 
 std::uint64_t BatchOptions::hash() const {
@@ -199,17 +200,17 @@ std::vector<std::int64_t> parse_fanouts(const std::string& text, std::string_vie
     if (error == std::errc::result_out_of_range)
       throw Error(ErrorCode::kInvalid,
                   fmt::format("fanout {} ({}) is not between 0 and {}; use -1 for all neighbours", part,
-                              option_name(field), kMaxFanout));
+                              marked(field), kMaxFanout));
     if (error != std::errc{} || end != part.data() + part.size()) {
       throw Error(ErrorCode::kInvalid, fmt::format("'{}' in {} '{}' is no number; write them like 15,10,5",
-                                                   part, option_name(field), text));
+                                                   part, marked(field), text));
     }
     fanouts.push_back(value);
     if (part.size() == rest.size()) break;
     rest.remove_prefix(part.size() + 1);
     if (rest.empty())
-      throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' ends with a comma; write them like 15,10,5",
-                                                   option_name(field), text));
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("{} '{}' ends with a comma; write them like 15,10,5", marked(field), text));
   }
   return fanouts;
 }
@@ -223,12 +224,12 @@ std::map<std::string, std::vector<std::int64_t>> parse_edge_fanouts(const std::s
     if (equals == 0 || equals == std::string_view::npos) {
       throw Error(ErrorCode::kInvalid,
                   fmt::format("'{}' in {} '{}' is no TYPE=FANOUTS; write them like depends=15,10;tagged=5,5",
-                              part, option_name("edge_fanouts"), text));
+                              part, marked("edge_fanouts"), text));
     }
     const std::string type(part.substr(0, equals));
     if (!fanouts.emplace(type, parse_fanouts(std::string(part.substr(equals + 1)), "edge_fanouts")).second)
       throw Error(ErrorCode::kInvalid,
-                  fmt::format("{} '{}' names edge type '{}' twice", option_name("edge_fanouts"), text, type));
+                  fmt::format("{} '{}' names edge type '{}' twice", marked("edge_fanouts"), text, type));
   }
   return fanouts;
 }
@@ -239,7 +240,7 @@ std::vector<std::string> parse_names(const std::string& text, std::string_view f
     const std::string_view part = rest.substr(0, rest.find(','));
     if (part.empty() || part.size() + 1 == rest.size())
       throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' has an empty name; write names like weight,time",
-                                                   option_name(field), text));
+                                                   marked(field), text));
     names.emplace_back(part);
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
   }

@@ -103,7 +103,7 @@ struct BatchOptions {
 };
 
 /// "15,10,5" -> {15, 10, 5}; "" -> {}. Throws kInvalid naming the part that is no number, and the field
-/// (core/base/option_name.h) that the text is of.
+/// that the text is of, marked.
 std::vector<std::int64_t> parse_fanouts(const std::string& text, std::string_view field = "fanouts");
 /// "depends=15,10;tagged=5,5" -> per edge type; "" -> {}. Throws kInvalid naming the part that is none.
 std::map<std::string, std::vector<std::int64_t>> parse_edge_fanouts(const std::string& text);

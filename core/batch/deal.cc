@@ -25,11 +25,12 @@ void DealOptions::visit(FieldVisitor& fields) {
 
 void DealOptions::validate() const {
   require_valid(batch_size >= 1 && batch_size <= kMaxBatchSize,
-                fmt::format("batch_size is {}; choose 1 to {}", batch_size, kMaxBatchSize));
+                fmt::format("{} is {}; choose 1 to {}", marked("batch_size"), batch_size, kMaxBatchSize));
   require_valid(world_size >= 1 && world_size <= kMaxWorldSize,
-                fmt::format("world_size is {}; choose 1 to {}", world_size, kMaxWorldSize));
+                fmt::format("{} is {}; choose 1 to {}", marked("world_size"), world_size, kMaxWorldSize));
   require_valid(rank >= 0 && rank < world_size,
-                fmt::format("rank is {}; choose 0 to {} (world_size {})", rank, world_size - 1, world_size));
+                fmt::format("{} is {}; choose 0 to {} ({} {})", marked("rank"), rank, world_size - 1,
+                            marked("world_size"), world_size));
 }
 
 Deal::Deal(const DealOptions& options, std::int64_t num_seeds, std::int64_t start)
@@ -49,14 +50,16 @@ Deal::Deal(const DealOptions& options, std::int64_t num_seeds, std::int64_t star
     if (share) --full_rounds_;
     spread_seeds_ = rest + (share ? round : 0);
     spread_batches_ = share ? 2 * world : world;
-    require_valid(left >= world,
-                  fmt::format("{} seeds from position {} on cannot be dealt to {} trainers: each wants one; "
-                              "use at most as many trainers as seeds{}",
-                              left, start, world, start > 0 ? ", or drop_last, which leaves these out" : ""));
+    require_valid(
+        left >= world,
+        fmt::format("{} seeds from position {} on cannot be dealt to {} trainers: each wants one; "
+                    "use at most as many trainers as seeds{}",
+                    left, start, world,
+                    start > 0 ? fmt::format(", or {}, which leaves these out", marked("drop_last")) : ""));
     require_valid(spread_seeds_ >= spread_batches_,
                   fmt::format("{} seeds from position {} on cannot be dealt to {} trainers in batches of {} "
-                              "without an empty batch; use fewer trainers, a larger batch size or drop_last",
-                              left, start, world, options.batch_size));
+                              "without an empty batch; use fewer trainers, a larger batch size or {}",
+                              left, start, world, options.batch_size, marked("drop_last")));
   }
   steps_ = full_rounds_ + spread_batches_ / world;
 }

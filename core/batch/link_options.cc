@@ -8,7 +8,6 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/option_name.h"
 
 namespace hopfeed {
 namespace {
@@ -20,7 +19,7 @@ std::vector<std::string> set_options(const LinkOptions& options) {
   const NegativeOptions &set = options.negatives, unset;
   std::vector<std::string> names;
   const auto add = [&](bool is_set, const char* field) {
-    if (is_set) names.push_back(option_name(field));
+    if (is_set) names.push_back(marked(field));
   };
   add(set.mode != unset.mode, "negatives");
   add(set.amount != unset.amount, "amount");
@@ -115,32 +114,32 @@ void LinkOptions::visit(FieldVisitor& fields) {
 
 void LinkOptions::validate() const {
   if (!on()) {
-    require_valid(
-        *this == LinkOptions{},
-        fmt::format("{} given, but seeds are links only where their edge type is named (link); name "
-                    "it, or leave these out",
-                    fmt::join(set_options(*this), ", ")));
+    require_valid(*this == LinkOptions{},
+                  fmt::format("{} given, but seeds are links only where their edge type is named ({}); name "
+                              "it, or leave these out",
+                              fmt::join(set_options(*this), ", "), marked("link")));
     return;
   }
   const NegativeOptions& n = negatives;
   if (n.mode == NegativeMode::kNone) {
     require_valid(n == NegativeOptions{},
-                  fmt::format("{}, {}, {} and {} are of negatives; choose binary or triplet (negatives), or "
+                  fmt::format("{}, {}, {} and {} are of negatives; choose binary or triplet ({}), or "
                               "leave them out",
-                              option_name("amount"), option_name("strict"), option_name("src_weight"),
-                              option_name("dst_weight")));
+                              marked("amount"), marked("strict"), marked("src_weight"), marked("dst_weight"),
+                              marked("negatives")));
     return;
   }
   require_valid(n.amount > 0 && n.amount <= kMaxNegativeAmount,
-                fmt::format("{} negatives for each link (amount); choose above 0 and at most {}", n.amount,
-                            kMaxNegativeAmount));
+                fmt::format("{} negatives for each link ({}); choose above 0 and at most {}", n.amount,
+                            marked("amount"), kMaxNegativeAmount));
   if (n.mode != NegativeMode::kTriplet) return;
+  require_valid(is_whole(n.amount),
+                fmt::format("{} negatives for each link of a triplet ({}); choose a whole number", n.amount,
+                            marked("amount")));
   require_valid(
-      is_whole(n.amount),
-      fmt::format("{} negatives for each link of a triplet (amount); choose a whole number", n.amount));
-  require_valid(n.src_weight.empty(),
-                "triplets draw no sources, so src_weight has no meaning; leave it out or choose binary "
-                "(negatives)");
+      n.src_weight.empty(),
+      fmt::format("triplets draw no sources, so {} has no meaning; leave it out or choose binary ({})",
+                  marked("src_weight"), marked("negatives")));
 }
 
 }  // namespace hopfeed

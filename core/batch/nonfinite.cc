@@ -60,12 +60,12 @@ std::size_t node_of(const BatchView& batch, const ArrayView& array, std::size_t 
   const auto n_id = batch.get("n_id", Store::kNode, array.type_number).as<std::int64_t>();
   throw Error(
       ErrorCode::kInvalid,
-      fmt::format(
-          "batch (epoch {}, first {}, count {}): attribute '{}' of node {} is NaN or infinite in "
-          "{}; clean the data (--reject-nonfinite refuses it at the import) or leave out check_finite",
-          batch.key().epoch, batch.key().first, batch.key().count, array.name,
-          n_id[node_of(batch, array, at / columns)],
-          has_scale(array.type) ? "its scale" : fmt::format("column {}", at % columns)));
+      fmt::format("batch (epoch {}, first {}, count {}): attribute '{}' of node {} is NaN or infinite in "
+                  "{}; clean the data (--reject-nonfinite refuses it at the import) or leave out {}",
+                  batch.key().epoch, batch.key().first, batch.key().count, array.name,
+                  n_id[node_of(batch, array, at / columns)],
+                  has_scale(array.type) ? "its scale" : fmt::format("column {}", at % columns),
+                  marked("check_finite")));
 }
 
 }  // namespace

@@ -213,10 +213,11 @@ std::span<const std::int64_t> Dataset::split(int node_type, const std::string& n
   }
   throw Error(
       ErrorCode::kNotFound,
-      fmt::format("node type '{}' of {} has no split '{}'; it has: {}", node.name, folder_.string(), name,
-                  known.empty() ? "none; import it with one (hopfeed-partition import numpy --train "
-                                  "FILE), or give the nodes (seeds)"
-                                : known + "; choose one of them (split), or give the nodes (seeds)"));
+      fmt::format("node type '{}' of {} has no split '{}'; it has: {}, or give the nodes ({})", node.name,
+                  folder_.string(), name,
+                  known.empty() ? "none; import it with one (hopfeed-partition import numpy --train FILE)"
+                                : fmt::format("{}; choose one of them ({})", known, marked("split")),
+                  marked("seeds")));
 }
 
 LinkSplit Dataset::edge_split(int edge_type, const std::string& name) const {
@@ -239,8 +240,10 @@ LinkSplit Dataset::edge_split(int edge_type, const std::string& name) const {
       ErrorCode::kNotFound,
       fmt::format(
           "edge type '{}' of {} has no edge split '{}'; it has: {}", edge.folder(), folder_.string(), name,
-          known.empty() ? "none; make some with hopfeed-partition split-links, or give the links (links)"
-                        : known));
+          known.empty()
+              ? fmt::format("none; make some with hopfeed-partition split-links, or give the links ({})",
+                            marked("links"))
+              : known));
 }
 
 std::span<const double> Dataset::hotness(int node_type, int partition) const {

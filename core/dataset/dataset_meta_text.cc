@@ -66,7 +66,7 @@ std::map<std::string, std::int64_t> read_splits(const MetaFields& in, const std:
     try {
       check_name(name, "split");
     } catch (const Error& error) {
-      in.fail(error.what());
+      in.fail(error.message());
     }
     splits[name] = counts.whole(name.c_str(), 0, max_count);
   }

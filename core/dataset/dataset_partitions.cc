@@ -21,8 +21,8 @@ void Dataset::choose_partitions() {
             ErrorCode::kNotFound,
             fmt::format(
                 "{} of {} is not on this machine: name the machines that serve the partitions that are "
-                "not (peers), or push it here (hopfeed-partition push)",
-                part_folder(p), folder_.string()));
+                "not ({}), or push it here (hopfeed-partition push)",
+                part_folder(p), folder_.string(), marked("peers")));
     return;
   }
   here_.assign(count, false);
@@ -102,8 +102,8 @@ PartitionPeers& Dataset::require_peers(int partition) const {
   throw Error(
       ErrorCode::kUnsupported,
       fmt::format("partition {} of {} is not on this machine, and nobody is named who has it; name the "
-                  "machines that serve the others (peers)",
-                  partition, folder_.string()));
+                  "machines that serve the others ({})",
+                  partition, folder_.string(), marked("peers")));
 }
 
 }  // namespace hopfeed

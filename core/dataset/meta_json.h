@@ -34,7 +34,7 @@ class MetaFields final : public CheckedJson {
     try {
       check_name(value, key);
     } catch (const Error& error) {
-      fail(error.what());
+      fail(error.message());
     }
     return value;
   }
@@ -46,7 +46,7 @@ class MetaFields final : public CheckedJson {
       try {
         check_name(names.back(), key);
       } catch (const Error& error) {
-        fail(error.what());
+        fail(error.message());
       }
     }
     return names;
@@ -55,7 +55,7 @@ class MetaFields final : public CheckedJson {
     try {
       return element_type_from(text(key));
     } catch (const Error& error) {
-      fail(error.what());
+      fail(error.message());
     }
   }
   ElementType index(const char* key) const {

@@ -97,9 +97,9 @@ void BlockArrays::require_names_of_their_own(const Counts& most) const {
                                 : "";
   throw Error(ErrorCode::kInvalid,
               fmt::format("attribute '{}'{} has the name of a field that the batch has already; gather "
-                          "others (attrs, edge_attrs), or import it under "
+                          "others (attrs, {}), or import it under "
                           "another name",
-                          twice->name, whose));
+                          twice->name, whose, marked("edge_attrs")));
 }
 
 }  // namespace hopfeed

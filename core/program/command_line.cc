@@ -109,6 +109,8 @@ constexpr std::pair<std::string_view, std::string_view> kOtherFields[] = {
     {"--walk-p", "walk.p"},
     {"--walk-q", "walk.q"}};
 
+constexpr std::string_view kOfBatch = "batch.";  // options of LoaderOptions::batch may be told with it
+
 /// "--threads,--num-workers" stands for the fields threads and num_workers.
 void CommandLine::note_fields(const std::string& names) {
   for (std::string_view rest = names; !rest.empty();) {
@@ -339,7 +341,6 @@ void CommandLine::run(const std::vector<std::string>& given) {
     if (command->app_->cli->parsed()) return command->run(given);
   }
   if (action_) {
-    name_options(fields_);
     refuse_outputs(given);
     return action_();
   }
@@ -347,6 +348,33 @@ void CommandLine::run(const std::vector<std::string>& given) {
   for (const auto& command : commands_) names.push_back(command->app_->cli->get_name());
   throw Error(ErrorCode::kInvalid,
               fmt::format("name a command: {} (see {} --help)", fmt::join(names, ", "), name_));
+}
+
+const CommandLine& CommandLine::chosen() const {
+  for (const auto& command : commands_)
+    if (command->app_->cli->parsed()) return command->chosen();
+  return *this;
+}
+
+const std::string* CommandLine::option_for(std::string_view field) const {
+  auto found = fields_.find(field);
+  if (found == fields_.end() && field.starts_with(kOfBatch))
+    found = fields_.find(field.substr(kOfBatch.size()));
+  return found == fields_.end() ? nullptr : &found->second;
+}
+
+std::string CommandLine::in_own_words(std::string_view message) const {
+  const CommandLine& line = chosen();
+  const auto option = [&line](std::string_view field) {
+    const std::string* const name = line.option_for(field);
+    return name != nullptr ? *name : std::string(field);
+  };
+  const auto file = [&line](std::string_view field) {
+    const std::string* const name = line.option_for(field);
+    if (name == nullptr || !line.given(*name)) return std::string();
+    return fmt::format("{}: {}: ", *name, line.app_->cli->get_option(*name)->results().front());
+  };
+  return spelled(message, option, file);
 }
 
 }  // namespace hopfeed

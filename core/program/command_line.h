@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
-
-#include "core/base/option_name.h"
 
 namespace hopfeed {
 
@@ -96,10 +96,13 @@ class CommandLine {
   bool given(const std::string& option) const;
   /// False where --help was asked for, and shown. Throws kInvalid naming the option or argument.
   bool parse(int argc, char** argv);
-  /// Does what was chosen; from then on messages of the library call its fields by the options of that
-  /// command: seed_times is --seed-times. Throws kInvalid where a command is missing, or an output would come
-  /// to lie in a dataset, in the place of another, or of a file that is named besides, as what is read.
+  /// Does what was chosen. Throws kInvalid where a command is missing, or an output would come to lie in a
+  /// dataset, in the place of another, or of a file that is named besides, as what is read.
   void run();
+  /// A message of the library, with its marks (core/base/error.h), in the words of who typed the command that
+  /// was chosen: the field seed_times is --seed-times, and what is wrong with values of a file begins with
+  /// "--seeds: ids.npy: ". A field without an option stays as it is. From parse() on, by any thread.
+  std::string in_own_words(std::string_view message) const;
 
  private:
   struct App;
@@ -109,6 +112,10 @@ class CommandLine {
            const OptionRules& rules, std::function<void(const std::string& text)> take);
 
   void note_fields(const std::string& names);
+  /// The command whose action run() does.
+  const CommandLine& chosen() const;
+  /// The option for a field ("time", "batch.link"); nullptr where there is none.
+  const std::string* option_for(std::string_view field) const;
   void refuse_outputs(const std::vector<std::string>& given) const;
   void run(const std::vector<std::string>& given);
 
@@ -122,8 +129,8 @@ class CommandLine {
   std::vector<std::unique_ptr<CommandLine>> commands_;
   std::vector<Output> outputs_, datasets_;
   std::function<void()> action_;
-  std::vector<std::string> given_;  // what parse() was given
-  OptionNames fields_;              // of the library, that options here stand for
+  std::vector<std::string> given_;                          // what parse() was given
+  std::map<std::string, std::string, std::less<>> fields_;  // of the library -> the option here that sets it
 };
 
 }  // namespace hopfeed

@@ -11,7 +11,6 @@
 #include <string>
 #include <system_error>
 
-#include "core/base/option_name.h"
 #include "core/base/secrets.h"
 #include "core/program/bus_error.h"
 #include "core/program/patient_write.h"
@@ -43,8 +42,7 @@ std::string of_the_system(const std::system_error& error) {
 
 std::string program_name;  // for what std::terminate says
 
-int complain(const std::string& said, int code) {
-  std::string message = with_option_names(said);
+int complain(std::string message, int code) {
   for (std::size_t at; (at = message.find('\n')) != std::string::npos;) message.replace(at, 1, "; ");
   // Nobody has to read it for the program to end.
   write_patiently(STDERR_FILENO, program_name + ": " + message + "\n", kLastLinePatienceMs);
@@ -90,7 +88,7 @@ int program_main(CommandLine& line, int argc, char** argv) {
   } catch (const Interrupted& interrupted) {
     return complain("interrupted; " + interrupted.what_stays, 130);
   } catch (const Error& error) {
-    return complain(error.what(), exit_code(error.code()));
+    return complain(line.in_own_words(error.message()), exit_code(error.code()));
   } catch (const std::bad_alloc&) {
     return complain("out of memory; use smaller sizes or a machine with more", 1);
   } catch (const std::system_error& error) {

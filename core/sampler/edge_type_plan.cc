@@ -23,7 +23,8 @@ std::vector<std::vector<std::int64_t>> edge_type_fanouts(const Dataset& data, co
   std::vector<bool> named(all.size());
   for (const auto& [name, fanouts] : options.edge_fanouts) {
     const auto type = static_cast<std::size_t>(data.meta().edge_type(name));
-    if (named[type]) throw Error(ErrorCode::kInvalid, "edge_fanouts names edge type '" + name + "' twice");
+    if (named[type])
+      throw Error(ErrorCode::kInvalid, marked("edge_fanouts") + " names edge type '" + name + "' twice");
     named[type] = true;
     all[type] = fanouts;
   }

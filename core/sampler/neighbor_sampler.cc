@@ -86,10 +86,9 @@ struct NeighborSampler::Impl {
   void begin(const SampleRequest& request) {
     num_seeds = request.num_seeds();
     if (trees && std::bit_width(num_seeds) + node_bits > 63) {
-      throw Error(
-          ErrorCode::kUnsupported,
-          fmt::format("a disjoint batch of {} seeds is too large for a graph of this size; lower batch_size",
-                      num_seeds));
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("a disjoint batch of {} seeds is too large for a graph of this size; lower {}",
+                              num_seeds, marked("batch_size")));
     }
     for (NodeScratch& type : nodes) {
       type.expanded = 0;

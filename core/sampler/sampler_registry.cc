@@ -43,8 +43,8 @@ Registry::Entry entry_of(const std::string& name) {
   std::string names = BatchOptions::kNeighborSampler;
   for (const auto& [other, entry] : all.samplers) names += ", " + other;
   throw Error(ErrorCode::kNotFound,
-              fmt::format("there is no sampler '{}'; there are {}; name the plugin that brings it (plugins)",
-                          name, names));
+              fmt::format("there is no sampler '{}'; there are {}; name the plugin that brings it ({})", name,
+                          names, marked("plugins")));
 }
 
 }  // namespace

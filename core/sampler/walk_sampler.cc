@@ -31,8 +31,8 @@ std::vector<int> edge_types_of_steps(const Dataset& dataset, const WalkOptions& 
     if (dataset.num_edge_types() != 1)
       throw Error(ErrorCode::kInvalid,
                   fmt::format("the dataset has {} edge types: name those that a walk goes by, in turn "
-                              "(metapath)",
-                              dataset.num_edge_types()));
+                              "({})",
+                              dataset.num_edge_types(), marked("metapath")));
     path.push_back(0);
   }
   std::vector<int> steps;
@@ -114,8 +114,8 @@ void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {
   const std::size_t per_seed = static_cast<std::size_t>(options_.per_seed),
                     walks = request.num_seeds() * per_seed;
   if (walks >> 32 != 0)
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("{} walks in a batch are too many; lower batch_size or per_seed", walks));
+    throw Error(ErrorCode::kUnsupported, fmt::format("{} walks in a batch are too many; lower {} or per_seed",
+                                                     walks, marked("batch_size")));
   if (excludes_ || request.excluded) sorted_of_ = -1;  // what is in a row may have changed
   excludes_ = request.excluded != nullptr;
   excluded_.begin(request.excluded);

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/base/option_name.h"
 #include "core/batch/field_names.h"
 
 namespace hopfeed {
@@ -43,8 +42,10 @@ LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const Batch
       timed_(!options.time.empty()),
       src_type_(dataset.csc(list.edge_type()).src_type),
       dst_type_(dataset.csc(list.edge_type()).dst_type) {
-  require_valid(options_.on(),
-                "the options ask for nodes as seeds, and links are given; name their edge type (link)");
+  require_valid(
+      options_.on(),
+      fmt::format("the options ask for nodes as seeds, and links are given; name their edge type ({})",
+                  marked("link")));
   check();
   if (options_.exclude == Exclude::kReverse) find_reverse();
   if (options_.negatives.mode == NegativeMode::kNone) return;
@@ -53,14 +54,15 @@ LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const Batch
 }
 
 void LinkFields::check() const {
-  require_valid(!timed_ || list_.has_times(),
-                "sampling by time needs the time of each link; give times (links.times), or a split that has "
-                "them");
+  require_valid(
+      !timed_ || list_.has_times(),
+      fmt::format("sampling by time needs the time of each link; give times ({}), or a split that has them",
+                  marked("links.times")));
   require_valid(!triplet() || !list_.has_labels(),
                 "triplets have no labels, since their destinations are told apart by name; leave the labels "
                 "out, or choose binary");
   require_valid(options_.negatives.mode != NegativeMode::kBinary || list_.smallest_label() >= 0,
-                option_file("links.labels") +
+                marked_file("links.labels") +
                     "a label of the links is below 0, and negatives have label 0; give labels of 0 or more");
 }
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/option_name.h"
 #include "core/draws/epoch_order.h"
 
 namespace hopfeed {
@@ -24,7 +23,7 @@ void check_links(const DatasetMeta& meta, int edge_type, std::span<const std::in
     const std::string what =
         fmt::format("the {} {} of link {} is no node: type '{}' has ids 0 to {}",
                     i % 2 == 0 ? "source" : "destination", pairs[i], i / 2, type.name, type.count - 1);
-    if (file.empty()) throw Error(ErrorCode::kInvalid, option_file("links") + what);
+    if (file.empty()) throw Error(ErrorCode::kInvalid, marked_file("links") + what);
     throw Error(ErrorCode::kCorrupt, file.string() + ": " + what + "; run hopfeed-partition verify");
   }
 }

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/base/option_name.h"
 #include "core/seeds/packed_arrays.h"
 
 namespace hopfeed {
@@ -40,8 +39,8 @@ LinkSet::LinkSet(const DatasetMeta& meta, int edge_type, const LinkInput& input)
   if (!input.pairs)
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("labels or times are given for split '{}', whose links the servers alone have; "
-                            "give the links beside them (links)",
-                            input.split));
+                            "give the links beside them ({})",
+                            input.split, marked("links")));
   take_pairs(meta, edge_type, input);
   take_labels_and_times(input);
 }
@@ -63,7 +62,7 @@ void LinkSet::take_labels_and_times(const LinkInput& input) {
     if (given.empty()) return;
     require_valid(given.size() == pairs_.size() / 2,
                   fmt::format("{}there are {} {} of links for {} links; give one for each",
-                              option_file(field), given.size(), what, pairs_.size() / 2));
+                              marked_file(field), given.size(), what, pairs_.size() / 2));
     own = given;
     view = own;
   };

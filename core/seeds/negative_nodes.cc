@@ -50,7 +50,7 @@ std::vector<AliasEntry> table_of(const Dataset& dataset, int node_type, const st
   try {
     return alias_table(weights);
   } catch (const Error& error) {
-    refuse(error.what());
+    refuse(error.message());
   }
   return {};
 }

@@ -24,17 +24,19 @@ NodeFields::NodeFields(const Dataset& dataset, const NodeList& list, const Batch
     throw Error(
         ErrorCode::kInvalid,
         fmt::format("seeds of type '{}' have no attribute '{}' that is their time; name another of theirs "
-                    "(seed_time), or give the time of each (seed_times)",
-                    type.name, seed_time));
+                    "({}), or give the time of each ({})",
+                    type.name, seed_time, marked("seed_time"), marked("seed_times")));
   if (timed_ && !list.has_times()) {
     node_times(dataset, list.node_type(), seed_time);  // throws where it is none
     time_ = seed_time;
   }
   if (!timed_ && list.has_times())
-    throw Error(ErrorCode::kInvalid, "seed times are given, but no time to sample by (time)");
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("seed times are given, but no time to sample by ({})", marked("time")));
   if (list.has_times() && !options.seed_time.empty())
     throw Error(ErrorCode::kInvalid,
-                "seed times are given and named as an attribute too (seed_time); leave one of them out");
+                fmt::format("seed times are given and named as an attribute too ({}); leave one of them out",
+                            marked("seed_time")));
 }
 
 std::span<const TypedSeeds> NodeFields::seeds(const BatchKey& key) {

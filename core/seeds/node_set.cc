@@ -7,7 +7,6 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/option_name.h"
 #include "core/dataset/alias_table.h"
 #include "core/seeds/packed_arrays.h"
 
@@ -22,19 +21,20 @@ struct PackedNodesHead {
 std::vector<std::int64_t> ids_of_mask(const std::vector<std::uint8_t>& mask, const NodeTypeMeta& type) {
   require_valid(static_cast<std::int64_t>(mask.size()) == type.count,
                 fmt::format("{}the mask of seeds has {} entries, and type '{}' has {} nodes",
-                            option_file("seeds"), mask.size(), type.name, type.count));
+                            marked_file("seeds"), mask.size(), type.name, type.count));
   std::vector<std::int64_t> ids;
   for (std::size_t i = 0; i < mask.size(); ++i)
     if (mask[i] != 0) ids.push_back(static_cast<std::int64_t>(i));
-  require_valid(!ids.empty(), option_file("seeds") + "the mask of seeds has no node set");
+  require_valid(!ids.empty(), marked_file("seeds") + "the mask of seeds has no node set");
   return ids;
 }
 
 void check_ids(std::span<const std::int64_t> ids, const NodeTypeMeta& type) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    require_valid(ids[i] >= 0 && ids[i] < type.count,
-                  fmt::format("{}seed {} (position {}) is no node: type '{}' has ids 0 to {}",
-                              option_file("seeds"), ids[i], i, type.name, type.count - 1));
+    if (ids[i] >= 0 && ids[i] < type.count) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{}seed {} (position {}) is no node: type '{}' has ids 0 to {}",
+                            marked_file("seeds"), ids[i], i, type.name, type.count - 1));
   }
 }
 
@@ -42,7 +42,7 @@ std::vector<AliasEntry> table_of_seeds(std::span<const double> weights) {
   try {
     return alias_table(weights);
   } catch (const Error& error) {
-    throw Error(error.code(), option_file("seed_weights") + "the weights of the seeds: " + error.what());
+    throw Error(error.code(), marked_file("seed_weights") + "the weights of the seeds: " + error.message());
   }
 }
 
@@ -88,8 +88,8 @@ NodeSet::NodeSet(const DatasetMeta& meta, int node_type, const NodeInput& input)
   if (!input.ids && !input.mask)
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("times or weights are given for split '{}', whose nodes the servers alone have; "
-                            "give the nodes beside them (seeds)",
-                            input.split));
+                            "give the nodes beside them ({})",
+                            input.split, marked("seeds")));
   take(meta.node_types[static_cast<std::size_t>(node_type)], input, {});
 }
 
@@ -102,7 +102,7 @@ void NodeSet::take(const NodeTypeMeta& type, const NodeInput& input, std::span<c
   if (input.ids) check_ids(ids_, type);
   const auto check_length = [&](std::size_t length, const char* what, const char* field) {
     require_valid(length == 0 || length == ids_.size(),
-                  fmt::format("{}there are {} {} for {} seeds; give one for each", option_file(field), length,
+                  fmt::format("{}there are {} {} for {} seeds; give one for each", marked_file(field), length,
                               what, ids_.size()));
   };
   check_length(input.times.size(), "seed times", "seed_times");

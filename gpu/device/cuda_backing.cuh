@@ -54,8 +54,8 @@ class CudaBacking {
         &fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (exported != CUDA_SUCCESS) free_shared(at, bytes);
     check(exported,
-          "the slots cannot be shared with workers (take num_workers 0): "
-          "cuMemExportToShareableHandle",
+          "the slots cannot be shared with workers (take " + marked("num_workers") +
+              " 0): cuMemExportToShareableHandle",
           whole);
     try {
       return {.at = at, .fd = out_of_the_way(OwnedFd(fd), "the slots cannot be shared with workers")};
@@ -70,8 +70,8 @@ class CudaBacking {
     check(call<decltype(&cuMemImportFromShareableHandle)>("cuMemImportFromShareableHandle")(
               &handle, reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd)),
               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-          "a worker cannot import the slots of its trainer's GPU (take num_workers 0): "
-          "cuMemImportFromShareableHandle",
+          "a worker cannot import the slots of its trainer's GPU (take " + marked("num_workers") +
+              " 0): cuMemImportFromShareableHandle",
           bytes);
     return place(whole_units(bytes), handle);
   }

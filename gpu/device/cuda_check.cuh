@@ -23,8 +23,8 @@ inline void check_cuda(cudaError_t status, const std::string& call, std::size_t 
   std::size_t free = 0, all = 0;
   if (cudaMemGetInfo(&free, &all) == cudaSuccess)
     message += " (" + std::to_string(free) + " of " + std::to_string(all) + " bytes are free)";
-  throw Error(ErrorCode::kNoSpace,
-              message + "; lower batch_size or the fanouts, or take graph mode uva in place of cuda, or cpu");
+  throw Error(ErrorCode::kNoSpace, message + "; lower " + marked("batch_size") +
+                                       " or the fanouts, or take graph mode uva in place of cuda, or cpu");
 }
 #define HOPFEED_CUDA(call) ::hopfeed::gpu::check_cuda(call, #call)
 

@@ -93,8 +93,8 @@ class HostMemory {
     ++generation_;
     void* memory = FAILPOINT("device.allocate") ? nullptr : std::malloc(bytes);
     if (memory == nullptr)
-      throw Error(ErrorCode::kNoSpace, "the device has no " + std::to_string(bytes) +
-                                           " bytes left; lower batch_size or the fanouts");
+      throw Error(ErrorCode::kNoSpace, "the device has no " + std::to_string(bytes) + " bytes left; lower " +
+                                           marked("batch_size") + " or the fanouts");
     std::memset(memory, 0xA5, bytes);
     return memory;
   }
@@ -175,7 +175,8 @@ class HostMemory {
     constexpr const char* what = "the device's memory cannot be made";
     if (FAILPOINT("device.share"))
       throw Error(ErrorCode::kNoSpace, "the device has no " + std::to_string(bytes) +
-                                           " bytes left for slots; lower num_slots, batch_size or fanouts");
+                                           " bytes left for slots; lower num_slots, " + marked("batch_size") +
+                                           " or fanouts");
     OwnedFd fd = make_memory_file({.name = "hopfeed-device", .what = what});
     if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) throw_errno(what, errno);
     return {.at = map_shared(fd.get(), bytes), .fd = std::move(fd)};

@@ -33,19 +33,19 @@ HeldShare hot_share(const EnginePlan& plan) {
                               std::lround(hot.ratio * static_cast<double>(HeldShare::kAll)))};
     const std::size_t needed = hot_bytes(plan, share);
     if (needed > plan.free_bytes)
-      throw Error(
-          ErrorCode::kNoSpace,
-          fmt::format("gpu_graph_cache is {}, which takes {} of the GPU's memory, and {} of it are free; "
-                      "give a smaller share, a size (4G) or auto",
-                      hot.ratio, format_bytes(needed), format_bytes(plan.free_bytes)));
+      throw Error(ErrorCode::kNoSpace,
+                  fmt::format("{} is {}, which takes {} of the GPU's memory, and {} of it are free; "
+                              "give a smaller share, a size (4G) or auto",
+                              marked("gpu_graph_cache"), hot.ratio, format_bytes(needed),
+                              format_bytes(plan.free_bytes)));
     return share;
   }
   if (hot.bytes > plan.free_bytes)
     throw Error(
         ErrorCode::kNoSpace,
-        fmt::format("gpu_graph_cache is {}, and {} of the GPU's memory are free; give less, a share (0.2) "
+        fmt::format("{} is {}, and {} of the GPU's memory are free; give less, a share (0.2) "
                     "or auto",
-                    format_bytes(hot.bytes), format_bytes(plan.free_bytes)));
+                    marked("gpu_graph_cache"), format_bytes(hot.bytes), format_bytes(plan.free_bytes)));
   return largest_share(plan, hot.bytes);
 }
 

@@ -30,8 +30,9 @@ std::string why_unusable(const FoundGpus& found, int device) {
   if (device < found.devices) return "";
   const std::string there_are =
       found.devices == 1 ? "there is one, number 0" : fmt::format("there are {}, from 0 on", found.devices);
-  return fmt::format("GPU {} cannot be used ({}); choose gpu_device 0{}, or take graph mode cpu", device,
-                     there_are, found.devices == 1 ? "" : fmt::format(" to {}", found.devices - 1));
+  return fmt::format("GPU {} cannot be used ({}); choose {} 0{}, or take graph mode cpu", device, there_are,
+                     marked("gpu_device"),
+                     found.devices == 1 ? "" : fmt::format(" to {}", found.devices - 1));
 }
 
 }  // namespace hopfeed::gpu

@@ -192,7 +192,7 @@ std::vector<std::vector<double>> sampled(const Dataset& dataset, HotnessPolicy p
 void check(const Dataset& dataset, const HotnessRequest& request) {
   request.batch.validate();
   require_valid(request.batch_size >= 1, fmt::format("the batch size is {}, at least 1", request.batch_size));
-  require_valid(request.epochs >= 1, fmt::format("epochs is {}, at least 1", request.epochs));
+  require_valid(request.epochs >= 1, fmt::format("{} is {}, at least 1", marked("epochs"), request.epochs));
   require_valid(request.node_type >= 0 && request.node_type < dataset.num_node_types(),
                 fmt::format("there is no node type {}", request.node_type));
   const NodeTypeMeta& type = dataset.meta().node_types[request.node_type];

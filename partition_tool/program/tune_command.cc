@@ -43,7 +43,7 @@ std::vector<std::string> chosen_policies(const std::string& text) {
     try {
       if (policy != kStored) static_cast<void>(hotness_policy_from(policy));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("--policies: {}, {}", error.what(), kStored));
+      throw Error(error.code(), fmt::format("--policies: {}, {}", error.message(), kStored));
     }
   }
   // The recommendation is for the dataset as it lies.

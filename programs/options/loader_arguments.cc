@@ -73,8 +73,9 @@ void LoaderArguments::add_by_hand(CommandLine& line, const std::string& group) {
     line.option("--gpu-cache", gpu_cache_,
                 "Of batches that stay in a GPU's memory: the hottest feature rows lie there too: a share of "
                 "them (0.2), a size (4G) or auto (what fits into a quarter of the free memory; the default)");
-  if (group == "partitions")
-    for (const std::string& option : partitions_.add(line)) of_workers_.emplace_back(&line, option);
+  if (group != "partitions") return;
+  line_ = &line;
+  for (const std::string& option : partitions_.add(line)) of_workers_.emplace_back(&line, option);
 }
 
 void LoaderArguments::add_files_of_seeds(CommandLine& line) {
@@ -108,8 +109,8 @@ void LoaderArguments::refuse_of_workers() const {
 void LoaderArguments::take() {
   options_.execution.partitions = partitions_.take();
   if (options_.execution.partitions.on())
-    note_lost_partitions([](const std::string& line) {
-      write_patiently(STDERR_FILENO, with_option_names(line) + "\n", kLastLinePatienceMs);
+    note_lost_partitions([program = line_](const std::string& line) {
+      write_patiently(STDERR_FILENO, program->in_own_words(line) + "\n", kLastLinePatienceMs);
     });
   BatchOptions& batch = options_.batch;
   require_valid(labor_batches_ == 1 || batch.labor, "--labor-batches is of --labor; give both");

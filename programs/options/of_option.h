@@ -13,7 +13,7 @@ auto of_option(const char* option, Make&& make) {
   try {
     return std::forward<Make>(make)();
   } catch (const Error& error) {
-    throw Error(error.code(), std::string(option) + ": " + error.what());
+    throw Error(error.code(), std::string(option) + ": " + error.message());
   }
 }
 

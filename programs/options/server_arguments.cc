@@ -11,7 +11,6 @@
 
 #include "core/base/error.h"
 #include "core/base/json_text.h"
-#include "core/base/option_name.h"
 #include "core/program/parse_option.h"
 #include "core/program/patient_write.h"
 #include "core/program/program_main.h"
@@ -56,6 +55,7 @@ void read_cache(const std::string& text, RemoteExecution& remote) {
 }  // namespace
 
 void ServerArguments::add(CommandLine& line) {
+  line_ = &line;
   const CommandLine::Group group(line, "Servers and connections");
   line.option("--servers", servers_,
               "ADDR,...: sampling servers in place of " + folder_ + " (HOST:PORT, [IPv6]:PORT or unix:PATH)");
@@ -103,8 +103,8 @@ RemoteExecution ServerArguments::options() const {
   RemoteExecution remote = options_for(servers_);
   remote.dataset = dataset_;
   remote.connect_all = connect_ == "all";
-  remote.note = [](const std::string& line) {
-    write_patiently(STDERR_FILENO, with_option_names(line) + "\n", kLastLinePatienceMs);
+  remote.note = [program = line_](const std::string& line) {
+    write_patiently(STDERR_FILENO, program->in_own_words(line) + "\n", kLastLinePatienceMs);
   };
   read_cache(cache_, remote);
   return remote;

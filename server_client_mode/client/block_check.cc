@@ -34,7 +34,7 @@ void BlockCheck::check(std::span<const std::byte> block, const BatchKey& asked,
     view = BatchView(block, packed ? BatchView::Form::kPacked : BatchView::Form::kWhole);
     if (packed) held_->check(view);
   } catch (const Error& error) {
-    refuse(error.what());
+    refuse(error.message());
   }
   const BlockHeader& header = view.header();
   if (view.bytes().size() != block.size())

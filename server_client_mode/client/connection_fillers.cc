@@ -236,7 +236,7 @@ bool ConnectionFillers::may_ask(std::size_t server) const {
 
 /// Its read has ended, so nobody writes into its slots any more.
 void ConnectionFillers::finish(const std::shared_ptr<ServerLink>& link, const Error& why) {
-  link->close(why.what());
+  link->close(why.message());
   const Clock::time_point now = Clock::now();
   const std::size_t claimed = link->num_claimed();
   const bool in_order = link->leaving() && claimed == 0;
@@ -322,7 +322,7 @@ void ConnectionFillers::tell(const std::string& why) {
 void ConnectionFillers::tell_once(std::size_t server, const Error& refusal) {
   if (told_[server] || stopping_ || !options_.remote.note) return;
   told_[server] = true;
-  options_.remote.note(fmt::format("{}; it is left alone meanwhile", refusal.what()));
+  options_.remote.note(fmt::format("{}; it is left alone meanwhile", refusal.message()));
 }
 
 asio::awaitable<std::shared_ptr<ServerLink>> ConnectionFillers::connect_any(std::size_t home) {

@@ -81,8 +81,9 @@ void check_offered(asio::io_context& context, const RemoteExecution& remote, con
     const std::string differ = fmt::format("{} has a dataset '{}' of fingerprint {}, and {} one of {}",
                                            first.contact.connection->peer(), meta.name, meta.fingerprint,
                                            other.peer, other.fingerprint);
-    require_valid(remote.dataset == meta.fingerprint,
-                  fmt::format("{}; name the one that is meant by its fingerprint (dataset)", differ));
+    require_valid(
+        remote.dataset == meta.fingerprint,
+        fmt::format("{}; name the one that is meant by its fingerprint ({})", differ, marked("dataset")));
     if (remote.note) remote.note(differ + ", which is left alone");
   }
 }

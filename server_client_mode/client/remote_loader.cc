@@ -67,8 +67,8 @@ std::unique_ptr<BatchStream> RemoteStreams::open(const LoaderOptions& options) c
   require_valid(options.deal.world_size > 1 || stream->meta().fingerprint == meta_.fingerprint,
                 fmt::format("the servers have different datasets '{}': one was of fingerprint {} when it was "
                             "looked at, and one that makes batches has {}; name the one that is meant by its "
-                            "fingerprint (dataset)",
-                            meta_.name, meta_.fingerprint, stream->meta().fingerprint));
+                            "fingerprint ({})",
+                            meta_.name, meta_.fingerprint, stream->meta().fingerprint, marked("dataset")));
   return stream;
 }
 

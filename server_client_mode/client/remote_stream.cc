@@ -104,9 +104,9 @@ RemoteExecution checked(const RemoteExecution& given, const LoaderOptions& optio
   options.deal.validate();
   options.execution.validate();
   require_valid(options.execution.gpu.graph_mode == GraphMode::kCpu,
-                fmt::format("graph_mode is {}, and servers sample where theirs says; give --graph-mode to "
+                fmt::format("{} is {}, and servers sample where theirs says; give --graph-mode to "
                             "hopfeed-server, and leave it out here",
-                            to_string(options.execution.gpu.graph_mode)));
+                            marked("graph_mode"), to_string(options.execution.gpu.graph_mode)));
   return remote;
 }
 

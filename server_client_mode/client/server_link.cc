@@ -155,8 +155,8 @@ void ServerLink::tick(Clock::time_point now) {
   }
   for (const auto& [request, asked] : asked_) {
     if (asked.waits_for_grant || now - asked.since <= options_.batch_deadline) continue;
-    return close(fmt::format("{} did not come within {} ms (batch_deadline)", batch_text(asked.claim.batch),
-                             options_.batch_deadline.count()));
+    return close(fmt::format("{} did not come within {} ms ({})", batch_text(asked.claim.batch),
+                             options_.batch_deadline.count(), marked("batch_deadline")));
   }
 }
 
@@ -242,7 +242,7 @@ void ServerLink::on_size(AskedMap::iterator at, std::uint64_t bytes) {
   try {
     port_.ask(asked.claim, bytes);
   } catch (const Error& error) {  // no slot can be that large
-    port_.publish_error(asked.claim, error.code(), error.what());
+    port_.publish_error(asked.claim, error.code(), error.message());
     asked.finished = true;
     return cancel(request, asked);
   }

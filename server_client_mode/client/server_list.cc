@@ -49,7 +49,7 @@ ServerList::Clock::time_point ServerList::next_try() const {
 
 void ServerList::note_failure(std::size_t i, const Error& why, Clock::time_point now) {
   Server& server = servers_[i];
-  server.words = why.what();
+  server.words = why.message();
   const std::chrono::milliseconds backoff =
       std::min(kMaxBackoff, kFirstBackoff * (1 << std::min(server.failures++, 7)));
   std::uniform_real_distribution<double> share(0.5, 1.0);
@@ -59,7 +59,7 @@ void ServerList::note_failure(std::size_t i, const Error& why, Clock::time_point
 }
 
 void ServerList::note_fault(std::size_t i, const Error& why, Clock::time_point now) {
-  servers_[i].words = why.what();
+  servers_[i].words = why.message();
   servers_[i].not_before = now + kAfterFault;
 }
 

@@ -54,8 +54,9 @@ JobTable::~JobTable() = default;
 
 JobTable::Opened JobTable::open(const wire::Open& open, std::shared_ptr<const StoredSeeds> seeds) {
   open.spec.require_rules();
-  require_valid(open.batch_size >= 1 && open.batch_size <= kMaxBatchSize,
-                fmt::format("batch_size is {}; between 1 and {}", open.batch_size, kMaxBatchSize));
+  require_valid(
+      open.batch_size >= 1 && open.batch_size <= kMaxBatchSize,
+      fmt::format("{} is {}; between 1 and {}", marked("batch_size"), open.batch_size, kMaxBatchSize));
   const std::string content = open.spec.to_json() + (open.check_finite ? " finite" : "");
   std::shared_ptr<Job> job;
   {
@@ -128,11 +129,10 @@ std::uint64_t JobTable::worst_block(Job& job, const wire::Open& open) const {
   const BatchMaker maker = job.source->maker(*job.dataset->dataset, open.spec.batch);
   const std::size_t bytes = std::min(maker.max_block_bytes(open.batch_size), kMaxBlockBytes);
   if (open.spec.batch.bounded() && bytes > options_.largest_block) {
-    throw Error(
-        ErrorCode::kNoSpace,
-        fmt::format("a batch can take {}, more than the {} that the server has for one; lower batch_size "
-                    "or fanouts, or have it started with more (--max-memory)",
-                    format_bytes(bytes), format_bytes(options_.largest_block)));
+    throw Error(ErrorCode::kNoSpace,
+                fmt::format("a batch can take {}, more than the {} that the server has for one; lower {} "
+                            "or fanouts, or have it started with more (--max-memory)",
+                            format_bytes(bytes), format_bytes(options_.largest_block), marked("batch_size")));
   }
   if (job.worst_blocks.size() >= kSizesKnown) job.worst_blocks.clear();
   job.worst_blocks[open.batch_size] = bytes;

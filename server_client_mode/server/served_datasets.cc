@@ -28,7 +28,7 @@ std::unique_ptr<const Dataset> open_named(const std::string& path, const std::st
     return open_partitions(path, partitions, PeersAt::kSoon);
   } catch (const Error& error) {
     const NamedPlace typed{.folder = path, .name = folder};
-    throw Error(error.code(), with_names(error.what(), std::span(&typed, 1)));
+    throw Error(error.code(), with_names(error.message(), std::span(&typed, 1)));
   }
 }
 
@@ -97,7 +97,7 @@ std::vector<wire::Offer::Dataset> ServedDatasets::offer() const {
 }
 
 Error ServedDatasets::told(const Error& error) const {
-  return {error.code(), without_places(error.what(), places_)};
+  return {error.code(), without_places(error.message(), places_)};
 }
 
 }  // namespace hopfeed

@@ -13,9 +13,9 @@ namespace {
 constexpr std::size_t kLeastMemory = std::size_t{16} << 20;
 constexpr std::int64_t kMaxClients = 65'536;
 
-void check_deadline(const char* name, std::chrono::milliseconds value) {
+void check_deadline(const char* field, std::chrono::milliseconds value) {
   require_valid(value.count() >= 1 && value.count() <= kMaxDeadlineMs,
-                fmt::format("{} is {} ms; between 1 and {}", name, value.count(), kMaxDeadlineMs));
+                fmt::format("{} is {} ms; between 1 and {}", marked(field), value.count(), kMaxDeadlineMs));
 }
 
 /// What leaves the machine is neither for everyone nor for everyone to read.
@@ -44,12 +44,12 @@ void check_exposure(const ServerOptions& options) {
 void ServerOptions::validate() const {
   require_valid(!datasets.empty(), "there is no dataset to serve; name its folder (--data)");
   require_valid(num_workers >= 1 && num_workers <= kMaxWorkers,
-                fmt::format("num_workers is {}; between 1 and {}", num_workers, kMaxWorkers));
+                fmt::format("{} is {}; between 1 and {}", marked("num_workers"), num_workers, kMaxWorkers));
   require_valid(max_clients >= 1 && max_clients <= kMaxClients,
-                fmt::format("max_clients is {}; between 1 and {}", max_clients, kMaxClients));
-  require_valid(
-      max_memory == 0 || max_memory >= kLeastMemory,
-      fmt::format("max_memory is {}; at least {}", format_bytes(max_memory), format_bytes(kLeastMemory)));
+                fmt::format("{} is {}; between 1 and {}", marked("max_clients"), max_clients, kMaxClients));
+  require_valid(max_memory == 0 || max_memory >= kLeastMemory,
+                fmt::format("{} is {}; at least {}", marked("max_memory"), format_bytes(max_memory),
+                            format_bytes(kLeastMemory)));
   require_valid(tls.cert.empty() == tls.key.empty(),
                 "a certificate and its key go together (--tls-cert, --tls-key); give both or none");
   require_valid(tls.ca.empty() || !tls.cert.empty(),
@@ -65,7 +65,7 @@ void ServerOptions::validate() const {
   features.validate(partitions.on());
   partitions.validate();
   require_valid(peer_threads >= 1 && peer_threads <= kMaxWorkers,
-                fmt::format("peer_threads is {}; between 1 and {}", peer_threads, kMaxWorkers));
+                fmt::format("{} is {}; between 1 and {}", marked("peer_threads"), peer_threads, kMaxWorkers));
   check_deadline("batch_deadline", batch_deadline);
   check_deadline("start_deadline", start_deadline);
   check_deadline("send_deadline", send_deadline);

@@ -58,7 +58,8 @@ std::size_t Serving::memory_of(const ServerOptions& options) {
   const std::size_t bytes =
       options.max_memory != 0 ? options.max_memory : std::max(kSmallestPool, available.bytes / 4);
   require_memory(plan_sampling_pool(options.num_workers, bytes).needed, available,
-                 fmt::format("the server (max_memory {})", format_bytes(bytes)), "lower max_memory");
+                 fmt::format("the server ({} {})", marked("max_memory"), format_bytes(bytes)),
+                 "lower " + marked("max_memory"));
   return bytes;
 }
 
@@ -82,7 +83,7 @@ SamplingPoolOptions Serving::pool_options() {
       for (const PlannedBatch& batch : death.claims)
         jobs += fmt::format("{}{}", jobs.empty() ? "" : ",", batch.job);
       log_.add("worker_died",
-               {{"worker", std::to_string(death.worker)}, {"jobs", jobs}, {"why", death.cause}});
+               {{"worker", std::to_string(death.worker)}, {"jobs", jobs}, {"why", unmarked(death.cause)}});
     });
   };
   pool.on_refused = [this](std::uint32_t job, const Error& cause) {

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/option_name.h"
 #include "core/base/owned_fd.h"
 #include "core/program/command_line.h"
 #include "core/program/json_report.h"
@@ -128,40 +127,50 @@ TEST(CommandLine, NumbersThatDoNotFit_AreRefusedAndNeverWrapOrClamp) {
   EXPECT_EQ(program.refused({"--decay", "0"}), "--decay is '0'; give a number above 0");
 }
 
-TEST(OptionNames, OfTheChosenCommand_TakeThePlaceOfFieldsInMessages) {
+TEST(InOwnWords, MarkedFields_AreTheOptionsOfTheCommandThatWasChosen) {
   CommandLine line("prog", "A program");
   std::int64_t number = 1;
   bool flag = false;
-  line.option("--batch-size", number, "Seeds");
-  line.option("--threads,--num-workers", number, "Workers");
-  line.option("--link", number, "Links");
-  line.option("--time", number, "Time");
-  line.option("--link-times", number, "Times");
-  line.flag("--e-id", flag, "Ids");
-  line.action([] {});
-  EXPECT_EQ(with_option_names("batch_size is 0"), "batch_size is 0") << "a library has fields";
-  std::string name = "prog";
-  char* argv[] = {name.data()};
-  line.parse(1, argv);
-  line.run();
-  EXPECT_EQ(option_name("time"), "--time");
-  EXPECT_EQ(option_name("weight"), "weight") << "the program has no such option";
-  for (const auto& [message, told] :
-       {std::pair<const char*, const char*>{"batch_size is 0; choose more", "--batch-size is 0; choose more"},
-        {"lower num_workers, batch_size or hops", "lower --num-workers, --batch-size or hops"},
-        {"name it (batch.link)", "name it (--link)"},
-        {"no time to sample by (time)", "no time to sample by (--time)"},
-        {"give times (links.times)", "give times (--link-times)"},
-        {"leave out edge_ids", "leave out --e-id"},
-        {"option link is not read", "option --link is not read"},
-        {"time is 3", "--time is 3"},
-        {"in the course of time; attribute 'batch_size' of data/batch_size: time",
-         "in the course of time; attribute 'batch_size' of data/batch_size: time"}})
-    EXPECT_EQ(with_option_names(message), told);
-  note_option_file("batch.time", "t.npy");
-  EXPECT_EQ(option_file("batch.time"), "--time: t.npy: ");
-  EXPECT_EQ(option_file("seeds"), "");
-  name_options({});
+  CommandLine& run = line.command("run", "Runs");
+  run.option("--batch-size", number, "Seeds");
+  run.option("--threads,--num-workers", number, "Workers");
+  run.option("--link", number, "Links");
+  run.option("--time", number, "Time");
+  run.option("--link-times", number, "Times");
+  run.flag("--e-id", flag, "Ids");
+  line.command("rest", "Rests").option("--weight", number, "Weight");
+  std::string words[] = {"prog", "run"};
+  char* argv[] = {words[0].data(), words[1].data()};
+  line.parse(2, argv);
+  for (const auto& [field, told] : {std::pair<const char*, const char*>{"batch_size", "--batch-size"},
+                                    {"threads", "--threads"},
+                                    {"num_workers", "--num-workers"},
+                                    {"batch.link", "--link"},
+                                    {"links.times", "--link-times"},
+                                    {"edge_ids", "--e-id"},
+                                    {"weight", "weight"},  // of the other command
+                                    {"num_slots", "num_slots"}})
+    EXPECT_EQ(line.in_own_words("lower " + marked(field) + " (time)"),
+              std::string("lower ") + told + " (time)");
+  EXPECT_EQ(run.in_own_words(marked("time") + " is 3"), "--time is 3");
+  EXPECT_EQ(line.in_own_words("in the course of time; attribute 'batch_size' of data/batch_size: time is 3"),
+            "in the course of time; attribute 'batch_size' of data/batch_size: time is 3");
+}
+
+TEST(InOwnWords, WhatIsWrongWithValuesOfAFile_BeginsWithOptionAndFile) {
+  CommandLine line("prog", "A program");
+  std::string times, seeds, labels;
+  line.option("--time", times, "Times");
+  line.option("--seeds", seeds, "Seeds");
+  line.option("--labels", labels, "Labels");
+  std::string words[] = {"prog", "--time", "t.npy", "--labels=data/l.npy"};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  line.parse(static_cast<int>(argv.size()), argv.data());
+  EXPECT_EQ(line.in_own_words(marked_file("batch.time") + "one is late"), "--time: t.npy: one is late");
+  EXPECT_EQ(line.in_own_words(marked_file("links.labels") + "one is 0"), "--labels: data/l.npy: one is 0");
+  EXPECT_EQ(line.in_own_words(marked_file("seeds") + "none"), "none") << "not given";
+  EXPECT_EQ(line.in_own_words(marked_file("weights") + "none"), "none") << "no option";
 }
 
 TEST(CommandLine, OtherValuesThatMakeNoSense_AreRefusedByName) {

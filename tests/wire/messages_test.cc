@@ -53,6 +53,11 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(opened.worst_block, kMaxBlockBytes);
 }
 
+TEST(Messages, MarksOfARefusalArrive) {
+  const Refusal refusal{.text = "lower " + marked("batch_size")};
+  EXPECT_EQ(from_bytes<Refusal>(to_bytes(refusal)).text, refusal.text);
+}
+
 TEST(Messages, EveryCodeOfARefusalArrives) {
   for (int code = 0; code <= static_cast<int>(ErrorCode::kUnsupported); ++code) {
     const Refusal refusal{.code = static_cast<ErrorCode>(code), .text = "why"};

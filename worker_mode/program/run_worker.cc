@@ -110,7 +110,7 @@ BatchFiller* filler_of(JobMakers& makers, WorkerPort& port, const Claim& claim) 
   } catch (const BrokenProcess&) {
     throw;
   } catch (const Error& error) {
-    port.publish_error(claim, error.code(), error.what());
+    port.publish_error(claim, error.code(), error.message());
   } catch (const std::bad_alloc&) {
     port.publish_error(claim, ErrorCode::kNoSpace, "there is no memory to open what the batch is made of");
   } catch (const std::exception& error) {
@@ -218,7 +218,7 @@ int worker_main(std::span<char* const> plugins, RoomNamed room_named) {
     work(port, config, *memory, parent, room_named);
     return 0;
   } catch (const Error& error) {
-    port.report_failure(error.code(), error.what());
+    port.report_failure(error.code(), error.message());
   } catch (const std::exception& error) {
     port.report_failure(ErrorCode::kIo, fmt::format("a worker failed: {}", error.what()));
   }
