@@ -23,14 +23,14 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// The median of at least one value, the upper one of two in the middle.
+/// Returns the median of at least one value, the upper one of two in the middle.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-/// Seconds that the calling thread has run on a core.
+/// Returns the seconds that the calling thread has run on a core.
 inline double thread_cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -22,8 +22,8 @@ class CacheLists {
   /// Frames by their number + 1, as they stand in the memory.
   CacheFrame& frame(std::uint32_t number) const { return frames_[number - 1]; }
 
-  /// How late a row is needed: the turn of the first batch that wants it, among those that are announced;
-  /// its heat behind all turns where none does.
+  /// Returns how late a row is needed: the turn of the first batch that wants it, among those that are
+  /// announced; its heat behind all turns where none does.
   int rank(std::uint32_t wanted, std::uint8_t heat) const {
     wanted &= section_.active;
     return wanted == 0 ? kMaxAnnounced + heat : std::countr_zero(std::rotr(wanted, first_ticket()));
@@ -42,7 +42,7 @@ class CacheLists {
     std::uint32_t number = 0;  // 0: no row may go
     int rank = 0;
   };
-  /// The frame, of those with rows, whose row is needed last.
+  /// Returns the frame, of those with rows, whose row is needed last.
   Worst worst() const;
 
  private:

@@ -12,7 +12,7 @@
 
 namespace hopfeed {
 
-/// A budget that holds this share, 0 to 1, of the rows of each attribute.
+/// Returns a budget that holds this share, 0 to 1, of the rows of each attribute.
 std::size_t dynamic_cache_bytes(std::span<const CachedAttr> attrs, double share);
 
 /// Memory for a cache of `bytes` in all, bookkeeping included; every attribute gets the same share of its

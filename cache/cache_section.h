@@ -60,7 +60,7 @@ class CacheSection {
   }
 
   // ---- tickets
-  /// A free ticket; -1 where all are in use. One whose batch is slow is passed over and comes back by
+  /// Returns a free ticket; -1 where all are in use. One whose batch is slow is passed over and comes back by
   /// itself: a member that hangs keeps its own tickets, and no more.
   int take_ticket();
   /// Ends a ticket whose bit no row bears any more.
@@ -83,13 +83,14 @@ class CacheSection {
   }
   /// Puts the row's frame where it now belongs.
   void settle(std::int64_t row);
-  /// The frame of the row where it may be read, which then stays as it is until unpin(); 0: it is not there.
+  /// Returns the frame of the row where it may be read, which then stays as it is until unpin(); 0: it is not
+  /// there.
   std::uint32_t pin(std::int64_t row);
   void unpin(std::uint32_t frame);
   int rank(std::int64_t row) const { return lists_.rank(rows_[row].wanted, heat_[row]); }
   bool has_frame(std::int64_t row) const { return frame_of(row) != 0; }
-  /// A frame to fill for the row, which has none: an empty one, or that of the worst row, where it is worse.
-  /// 0: none. Ends with publish() or abandon().
+  /// Returns a frame to fill for the row, which has none: an empty one, or that of the worst row, where it is
+  /// worse. 0: none. Ends with publish() or abandon().
   std::uint32_t claim(std::int64_t row, int rank);
   void publish(std::uint32_t frame);
   void abandon(std::uint32_t frame);

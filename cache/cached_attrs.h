@@ -17,12 +17,12 @@ struct CachedAttr {
   std::function<std::uint8_t(std::int64_t row)> heat;
 };
 
-/// The heat of the row that is at `place` of `count` in an order by hotness: classes grow with the place, by
-/// a 16th to a 32nd of it, since the few rows that are hottest make the difference.
+/// Returns the heat of the row that is at `place` of `count` in an order by hotness: classes grow with the
+/// place, by a 16th to a 32nd of it, since the few rows that are hottest make the difference.
 std::uint8_t heat_of_place(std::int64_t place, std::int64_t count);
 
-/// The attributes of a dataset that file_features.h reads from files; heat by the place of the row in its
-/// partition, since datasets are written in the order of their hotness. The dataset must outlive them.
+/// Returns the attributes of a dataset that file_features.h reads from files; heat by the place of the row in
+/// its partition, since datasets are written in the order of their hotness. The dataset must outlive them.
 std::vector<CachedAttr> cached_attrs(const Dataset& dataset);
 
 }  // namespace hopfeed

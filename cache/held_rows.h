@@ -33,12 +33,12 @@ class HeldRows {
   HeldRows(const HeldRows&) = delete;
   HeldRows& operator=(const HeldRows&) = delete;
 
-  /// Bytes that the rows of a share take, at most kFarTooMany.
+  /// Returns the bytes that the rows of a share take, at most kFarTooMany.
   static std::size_t bytes_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
-  /// Bytes that the rows of a share take with the gaps between attributes.
+  /// Returns the bytes that the rows of a share take with the gaps between attributes.
   static std::size_t memory_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
-  /// The largest share up to `wanted` whose rows take at most `bytes` and have numbers in a packed block
-  /// (kMaxHeldRows).
+  /// Returns the largest share up to `wanted` whose rows take at most `bytes` and have numbers in a packed
+  /// block (kMaxHeldRows).
   static HeldShare fit(const DatasetMeta& meta, const BatchOptions& options, HeldShare wanted,
                        std::size_t bytes);
 
@@ -49,12 +49,12 @@ class HeldRows {
     std::int64_t first = 0, count = 0;  // dataset ids
     std::span<std::byte> rows;          // [count, row bytes], tightly packed
     ElementType type = ElementType::kFloat32;
-    /// Whether no value of some of its rows is NaN or infinite. Whoever promises to find those in each
-    /// batch's turn holds nothing where it is false. Of a piece at a time, as it comes: looking through tens
-    /// of GB at once is longer than a server waits for a sign of life.
+    /// Returns whether no value of some of its rows is NaN or infinite. Whoever promises to find those in
+    /// each batch's turn holds nothing where it is false. Of a piece at a time, as it comes: looking through
+    /// tens of GB at once is longer than a server waits for a sign of life.
     bool finite(std::span<const std::byte> some) const;
   };
-  /// The runs of every attribute and partition; none is empty.
+  /// Returns the runs of every attribute and partition; none is empty.
   std::vector<Run> runs();
   /// Loads all of them from a dataset that is at hand.
   void load(const Dataset& dataset);
@@ -65,7 +65,7 @@ class HeldRows {
   /// Whether a packed block is one for these rows: throws kCorrupt saying what is wrong. complete() trusts
   /// it.
   void check(const BatchView& packed) const;
-  /// Bytes of the whole batch's block.
+  /// Returns the bytes of the whole batch's block.
   std::size_t completed_bytes(const BatchView& packed) const;
   /// Writes it, header included: the block that would have been made for nobody who holds rows. `out` begins
   /// at a multiple of 64 and has exactly completed_bytes().

@@ -8,8 +8,8 @@
 
 namespace hopfeed {
 
-/// Null where the kernel has no io_uring or forbids it (seccomp, the sysctl kernel.io_uring_disabled, a limit
-/// on locked memory). Buffers are registered where the limit on locked memory lets them be.
+/// Returns null where the kernel has no io_uring or forbids it (seccomp, the sysctl kernel.io_uring_disabled,
+/// a limit on locked memory). Buffers are registered where the limit on locked memory lets them be.
 std::unique_ptr<FileReader> open_io_ring(std::span<const int> files, const ReaderOptions& options);
 
 /// 0, or the errno that says why there is none.

@@ -34,10 +34,11 @@ struct BatchRequest {
 class BatchPlan {
  public:
   virtual ~BatchPlan() = default;
-  /// The next batch, which is from now on somebody else's to remember; nothing where none is left for now.
-  /// Sequences rise.
+  /// Returns the next batch, which is from now on somebody else's to remember; nothing where none is left for
+  /// now. Sequences rise.
   virtual std::optional<PlannedBatch> next() = 0;
-  /// How many are left. A worker without a slot waits for one as long as there are some; else it rests.
+  /// Returns how many are left. A worker without a slot waits for one as long as there are some; else it
+  /// rests.
   virtual std::int64_t left() const = 0;
 };
 

@@ -11,7 +11,7 @@ namespace hopfeed {
 
 class ChannelView {
  public:
-  /// Bytes that a channel of this shape takes (virtual), and where its slots begin.
+  /// Returns the bytes that a channel of this shape takes (virtual), and where its slots begin.
   static std::size_t bytes_needed(const ChannelShape& shape);
   static std::size_t data_offset(const ChannelShape& shape);
   /// Memory that is always there, whatever is granted: control block and records.
@@ -34,7 +34,7 @@ class ChannelView {
                                          sizeof(WorkerRecord) * shape_.num_workers)[i];
   }
   std::size_t slot_offset(std::uint32_t i) const { return data_offset_ + shape_.slot_stride * i; }
-  /// The first `bytes` bytes of a slot.
+  /// Returns the first `bytes` bytes of a slot.
   std::span<std::byte> slot_bytes(std::uint32_t i, std::size_t bytes) const {
     return {base_ + slot_offset(i), bytes};
   }

@@ -38,7 +38,7 @@ class MachineMemory {
 
   int fd() const { return fd_.get(); }
   const OwnedFd& owned_fd() const { return fd_; }
-  /// Whether this process, and this object, made it.
+  /// Returns whether this process, and this object, made it.
   bool made_here() const { return made_here_; }
 
  private:

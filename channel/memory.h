@@ -25,9 +25,10 @@ class DeviceSide {
   virtual int device() const = 0;
   /// Copies to the host, and waits for it. Any thread.
   virtual void read(std::size_t offset, std::size_t bytes, std::byte* to) = 0;
-  /// Whether nothing runs on the device any more that filler `number`, a process that is dead, asked for.
+  /// Returns whether nothing runs on the device any more that filler `number`, a process that is dead, asked
+  /// for.
   virtual bool ended(std::uint32_t /*number*/) { return true; }
-  /// What another process inherits in order to import the memory; -1: it is this process's alone.
+  /// Returns what another process inherits in order to import the memory; -1: it is this process's alone.
   virtual int shared_fd() const { return -1; }
 };
 
@@ -45,9 +46,10 @@ class ChannelMemory {
   virtual void reserve(std::size_t offset, std::size_t bytes) = 0;
   /// Gives the memory behind the range back; it reads as zeros until it is reserved again.
   virtual void punch(std::size_t offset, std::size_t bytes) = 0;
-  /// Bytes of memory that the operating system counts for the range; as reserved where it does not count.
+  /// Returns the bytes of memory that the operating system counts for the range; as reserved where it does
+  /// not count.
   virtual std::size_t allocated() const = 0;
-  /// What another process inherits in order to attach; -1 where only threads can share the memory.
+  /// Returns what another process inherits in order to attach; -1 where only threads can share the memory.
   virtual int fd() const { return -1; }
   /// Null: blocks lie in memory of the host.
   virtual DeviceSide* device_side() { return nullptr; }
@@ -55,8 +57,8 @@ class ChannelMemory {
   /// neither written nor given back before that is done. Memory that no GPU reads by itself does not mind.
   /// Any thread.
   virtual void used_on(std::size_t /*offset*/, GpuStream /*stream*/) {}
-  /// Whether anybody may write the slot that begins at `offset`: where that can be another process, all that
-  /// used_on told of is done. Any thread.
+  /// Returns whether anybody may write the slot that begins at `offset`: where that can be another process,
+  /// all that used_on told of is done. Any thread.
   virtual bool idle(std::size_t /*offset*/) { return true; }
 
  protected:
@@ -75,7 +77,8 @@ std::unique_ptr<ChannelMemory> attach_shared_memory(int fd);
 /// Maps such a memfd read-only, for who only looks; reserve and punch throw. Throws kCorrupt as above.
 std::unique_ptr<ChannelMemory> look_at_shared_memory(int fd);
 
-/// Bytes of all channels of this process that are mapped by huge pages here, as the kernel tells it (smaps).
+/// Returns the bytes of all channels of this process that are mapped by huge pages here, as the kernel tells
+/// it (smaps).
 std::size_t channel_huge_bytes();
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {

@@ -22,7 +22,7 @@ class StreamMark {
   StreamMark() = default;
   StreamMark(const StreamMark&) = delete;
   StreamMark& operator=(const StreamMark&) = delete;
-  /// Whether all that was asked of the stream before the mark is done.
+  /// Returns whether all that was asked of the stream before the mark is done.
   virtual bool done() const = 0;
   virtual void await() const = 0;
 };

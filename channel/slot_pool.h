@@ -62,13 +62,13 @@ class SlotPool {
     std::span<const std::byte> block;
     std::optional<Error> error;
   };
-  /// The batch of this sequence where it is READY.
+  /// Returns the batch of this sequence where it is READY.
   std::optional<Finished> find_ready(std::uint64_t sequence) const;
-  /// The READY batch with the lowest sequence: for who takes batches as they come.
+  /// Returns the READY batch with the lowest sequence: for who takes batches as they come.
   std::optional<Finished> find_any_ready() const;
   /// READY -> HELD for each that is READY, in one look at the slots; lowest sequence first.
   std::vector<Finished> take_all_ready();
-  /// Whether its worker has said that it will be READY in a moment.
+  /// Returns whether its worker has said that it will be READY in a moment.
   bool announced(std::uint64_t sequence) const;
   /// READY -> HELD.
   void take(std::uint32_t slot);
@@ -95,7 +95,7 @@ class SlotPool {
     bool waits_for_grant = false;
   };
   std::vector<Filling> filling() const;
-  /// What a slot was planned with.
+  /// Returns what a slot was planned with.
   PlannedBatch batch_of(std::uint32_t slot) const;
 
   /// Why the batch of this sequence cannot get its memory, however long its worker waits.
@@ -113,11 +113,11 @@ class SlotPool {
   std::uint32_t num_held() const {
     return count(SlotState::kHeld) - static_cast<std::uint32_t>(leaving_.size());
   }
-  /// Bytes of them.
+  /// Returns the bytes of them.
   std::size_t held_bytes() const;
   /// FREE slots, the last freed at the back.
   const std::vector<std::uint32_t>& free_order() const { return free_; }
-  /// Bytes granted to all slots.
+  /// Returns the bytes granted to all slots.
   std::size_t granted() const { return granted_; }
   /// Memory given back in slots that nobody views. For the end: no worker lives, nothing is planned again.
   void punch_all_but_held();

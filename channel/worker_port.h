@@ -66,7 +66,7 @@ class WorkerPort {
   enum class Grant { kGranted, kWaiting, kAbandoned };
   /// Tells the loader how large the block is. Throws kNoSpace where no slot can be that large.
   void ask(Claim& claim, std::size_t bytes);
-  /// The loader's answer so far.
+  /// Returns the loader's answer so far.
   Grant grant(Claim& claim, std::size_t bytes);
   /// Sleeps at most `limit` for it.
   Grant await_grant(Claim& claim, std::size_t bytes, std::chrono::nanoseconds limit);

@@ -31,7 +31,7 @@ struct ModelRun {
   TrainingOptions training;
   std::string title = {};  // in the table; empty: the model's own
 };
-/// The options of a model that sees the seeds' features alone, beside the one of `training`.
+/// Returns the options of a model that sees the seeds' features alone, beside the one of `training`.
 ModelRun features_alone(TrainingOptions training);
 
 /// Trains the models one after the other on all trainers, infers each over all nodes where the dataset folder

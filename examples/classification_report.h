@@ -30,11 +30,11 @@ struct RunReport {
   std::vector<ModelReport> models;  // the last is the one that the run is about
 };
 
-/// Every figure of the table and more, of each model under its prefix. `epoch_seconds`, `batches_per_s` and
-/// `trainer_wait_fraction` are means over the model's epochs, weighed by their time.
+/// Returns every figure of the table and more, of each model under its prefix. `epoch_seconds`,
+/// `batches_per_s` and `trainer_wait_fraction` are means over the model's epochs, weighed by their time.
 nlohmann::json to_json(const RunReport& report);
 
-/// The epochs of the last model, and a row with the exact accuracies of each.
+/// Returns the epochs of the last model, and a row with the exact accuracies of each.
 std::string to_table(const RunReport& report);
 
 }  // namespace hopfeed

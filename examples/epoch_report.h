@@ -15,7 +15,7 @@ struct EpochMeans {
 };
 EpochMeans means_of(const std::vector<EpochRow>& rows);
 
-/// Where its time went, and its hit rate where rows are held: for the line under the bar.
+/// Returns where its time went, and its hit rate where rows are held: for the line under the bar.
 std::string waits_text(const EpochRow& row);
 /// Loss, times and batches; scores are each report's own.
 nlohmann::json to_json(const EpochRow& row);

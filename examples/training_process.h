@@ -37,7 +37,7 @@ void add_cores_option(CommandLine& line, ProcessArguments& arguments);
 /// From --resume to --trainers.
 void add_trainer_options(CommandLine& line, ProcessArguments& arguments);
 
-/// The device of --device; what auto took is said once. Before anything else of Torch.
+/// Returns the device of --device; what auto took is said once. Before anything else of Torch.
 torch::Device device_of(const ProcessArguments& arguments);
 /// Batches of a model that computes on a GPU: sampled there they stay there, else their slots are pinned.
 void bring_batches(torch::Device gpu, ExecutionOptions& execution);

@@ -34,8 +34,8 @@ DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph,
                                  std::span<const NodeOrder> orders, const DatasetBuildOptions& options,
                                  const Progress& progress);
 
-/// Bytes from row to row: the row itself, rounded up to a multiple of 64 where it has at least 64 bytes and
-/// that costs at most a sixteenth of it.
+/// Returns the bytes from row to row: the row itself, rounded up to a multiple of 64 where it has at least 64
+/// bytes and that costs at most a sixteenth of it.
 std::int64_t row_stride(std::int64_t row_bytes);
 
 }  // namespace hopfeed

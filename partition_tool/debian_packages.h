@@ -35,8 +35,8 @@ std::vector<DebianPackage> parse_debian_packages(std::string_view text, const st
 /// The names in one relation field: "a (>= 1) | b:any, c [amd64]" gives a, b, c.
 void append_related(std::string_view field, std::vector<std::string_view>& names);
 
-/// What apt knows on this machine: the output of `apt-cache dumpavail`. Throws kUnsupported where there is no
-/// apt-cache, kIo where it fails.
+/// Returns what apt knows on this machine: the output of `apt-cache dumpavail`. Throws kUnsupported where
+/// there is no apt-cache, kIo where it fails.
 std::string read_apt_dump();
 
 }  // namespace hopfeed

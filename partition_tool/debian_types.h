@@ -34,7 +34,7 @@ inline constexpr std::int64_t kDebianFeatures = 256;
 
 /// Rows of kDebianFeatures.
 using DebianFeatures = std::shared_ptr<const std::vector<float>>;
-/// The attribute "x".
+/// Returns the attribute "x".
 RawAttr debian_attr(const DebianFeatures& features);
 
 struct DebianEdge {

@@ -15,7 +15,7 @@ void check_weights_and_times(const RawGraph& graph);
 /// weight or a time.
 void check_edge_arrays(const RawGraph& graph);
 
-/// What errors say first: the edge type, where there are several.
+/// Returns what errors say first: the edge type, where there are several.
 inline std::string edge_type_prefix(const RawGraph& graph, const RawEdges& edges) {
   return graph.edges.size() > 1 ? "edge type " + graph.edge_name(edges) + ": " : "";
 }

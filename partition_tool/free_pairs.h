@@ -27,7 +27,7 @@ class FreePairs {
   std::pair<std::int64_t, std::int64_t> pair(std::int64_t number) const;
 
  private:
-  /// The sources that a destination has no free pair with, ascending, each once.
+  /// Returns the sources that a destination has no free pair with, ascending, each once.
   std::vector<std::int64_t> blocked(std::int64_t destination) const;
 
   const Csc& csc_;

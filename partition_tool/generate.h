@@ -36,8 +36,8 @@ struct GenerateOptions {
   int threads = 1;
 };
 
-/// Bytes of memory at the least that a dataset of this graph takes to make: by the nodes, and by the edges
-/// only of the longest row. The options must be in range.
+/// Returns the bytes of memory at the least that a dataset of this graph takes to make: by the nodes, and by
+/// the edges only of the longest row. The options must be in range.
 std::uint64_t generate_bytes(const GenerateOptions& options);
 
 /// Rows and features are made whenever they are read. Throws kInvalid naming the option that is out of range,

@@ -16,11 +16,11 @@ struct GraphSize {
   bool stored_edge_ids = false;  // held as an array (EdgeIds::kStored)
 };
 
-/// Bytes of an id below `bound`.
+/// Returns the bytes of an id below `bound`.
 std::uint64_t id_bytes(std::int64_t bound);
 
-/// Bytes at the least: rows, neighbours, edge ids, and per node the order that it is written in. Features and
-/// labels are streamed and not in it.
+/// Returns the bytes at the least: rows, neighbours, edge ids, and per node the order that it is written in.
+/// Features and labels are streamed and not in it.
 std::uint64_t graph_bytes(const GraphSize& size);
 
 /// Throws kNoSpace naming `what`, both sizes and `knobs` where the machine or its cgroups have less.

@@ -39,8 +39,8 @@ struct HotnessCheckOptions {
   std::uint64_t seed = 0;
   int threads = 1;
 };
-/// One per node type. Batches of `epochs` epochs are really made, from the partition's own training nodes
-/// (all of them where it has none) of the first node type that has a split "train".
+/// Returns one per node type. Batches of `epochs` epochs are really made, from the partition's own training
+/// nodes (all of them where it has none) of the first node type that has a split "train".
 std::vector<HotnessCheck> check_hotness(const Dataset& dataset, int partition,
                                         const HotnessCheckOptions& options);
 

@@ -34,7 +34,7 @@ struct LinkEdges {
   }
 };
 
-/// Edges that are links.
+/// Returns the edges that are links.
 std::int64_t count_links(const LinkEdges& edges);
 
 /// Distinct pairs that are links, by row: before[v] in the rows before v; the last entry is the number of
@@ -59,8 +59,8 @@ struct LinkTimes {
 /// read(row, times) gives the times of the row's edges.
 using ReadTimes = std::function<void(std::int64_t row, std::vector<std::int64_t>& times)>;
 
-/// The earliest time such that at most `count` links, which is less than all of them, have it or a later one;
-/// none where the latest time alone has more.
+/// Returns the earliest time such that at most `count` links, which is less than all of them, have it or a
+/// later one; none where the latest time alone has more.
 std::optional<std::int64_t> latest_links_from(const LinkEdges& edges, const ReadTimes& read,
                                               std::int64_t count);
 
@@ -81,11 +81,12 @@ class HeldPairs {
 /// Marks the mirrors of held links; a no-op where edges are not undirected.
 void mark_mirrors(const LinkEdges& edges, const HeldPairs& held, std::vector<std::uint8_t>& parts);
 
-/// Whether no edge joins two nodes; of edges between nodes of one type.
+/// Returns whether no edge joins two nodes; of edges between nodes of one type.
 bool only_loops(const LinkEdges& edges);
 
-/// A sum over all edges that tells, by chance of 2^-64, whether two sets of edges are the same. `swapped`: of
-/// the other way round; `read`: with their times and how often they occur, empty: each pair once.
+/// Returns a sum over all edges that tells, by chance of 2^-64, whether two sets of edges are the same.
+/// `swapped`: of the other way round; `read`: with their times and how often they occur, empty: each pair
+/// once.
 std::uint64_t edge_set_sum(const LinkEdges& edges, bool swapped, const ReadTimes& read);
 
 }  // namespace hopfeed

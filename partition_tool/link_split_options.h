@@ -13,7 +13,7 @@ struct LinkShare {
   std::int64_t count = 0;       // where there is no ratio
   /// "0.1" is a ratio, "1000" a number. Throws kInvalid naming the option.
   static LinkShare parse(const std::string& text, const char* option);
-  /// How many of `all` links that is, rounded down.
+  /// Returns how many of `all` links that is, rounded down.
   std::int64_t of(std::int64_t all) const;
 };
 

@@ -17,8 +17,8 @@ struct LinkTarget {
 /// Throws kInvalid as split_links() does.
 std::vector<LinkTarget> link_targets(const DatasetMeta& meta, const LinkSplitOptions& options);
 
-/// The attribute that tells the time of edges; empty where there is none. Throws kInvalid where the split
-/// needs one.
+/// Returns the attribute that tells the time of edges; empty where there is none. Throws kInvalid where the
+/// split needs one.
 std::string link_time(const EdgeTypeMeta& edge, const LinkSplitOptions& options);
 
 }  // namespace hopfeed

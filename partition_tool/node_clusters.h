@@ -10,8 +10,9 @@
 
 namespace hopfeed {
 
-/// The nodes of one type with the edges between them, which are all that a batch of clusters holds: what is
-/// to be clustered. Splits and attributes stay behind. Throws kInvalid where the type has no such edges.
+/// Returns the nodes of one type with the edges between them, which are all that a batch of clusters holds:
+/// what is to be clustered. Splits and attributes stay behind. Throws kInvalid where the type has no such
+/// edges.
 RawGraph graph_of_node_type(const RawGraph& graph, int node_type);
 
 struct NodeClusters {

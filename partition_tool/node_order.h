@@ -29,9 +29,9 @@ struct NodeOrder {
 /// partitions together stay small beside the features.
 inline constexpr std::int64_t kRemoteRowsPerOwn = 4;
 
-/// One per node type. `partition_of` holds the partition of each node, numbered through all types, and is
-/// empty for one partition. The hotness is computed in the imported numbering, so the order does not depend
-/// on how the input was cut.
+/// Returns one per node type. `partition_of` holds the partition of each node, numbered through all types,
+/// and is empty for one partition. The hotness is computed in the imported numbering, so the order does not
+/// depend on how the input was cut.
 std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of,
                                    int partitions, const HotnessOptions& options, const Progress& progress);
 

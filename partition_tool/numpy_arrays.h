@@ -32,7 +32,8 @@ EdgeIndex open_edge_index(const ArraySource& source);
 /// -1 where there are none.
 std::int64_t largest_id(const IdSpan& ids);
 
-/// An array with a row for each node: `rows` of them where that is known, else it is known from now on.
+/// Returns an array with a row for each node: `rows` of them where that is known, else it is known from now
+/// on.
 std::shared_ptr<const GivenArray> open_rows(const ArraySource& source, std::optional<std::int64_t>& rows);
 
 /// "x": [N, F] float16 or float32, kept, or float64, rounded to float32. Rows stay mapped and are read when

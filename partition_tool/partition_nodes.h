@@ -17,7 +17,7 @@ struct PartitionOptions {
       (std::int64_t{1} << 31) - 1;  // nodes and directed edges that METIS can number; tests lower it
 };
 
-/// The nodes of each type dealt at random, sizes differing by at most one.
+/// Returns the nodes of each type dealt at random, sizes differing by at most one.
 std::vector<std::int32_t> partition_randomly(const RawGraph& graph, const PartitionOptions& options);
 
 /// How much of a graph METIS can be given.
@@ -26,8 +26,8 @@ struct MetisFit {
   std::uint64_t whole_bytes = 0;  // of memory that the whole graph would take, an estimate
 };
 
-/// The largest degree whose graph fits METIS's numbers and `available` bytes. Throws kNoSpace where none
-/// does.
+/// Returns the largest degree whose graph fits METIS's numbers and `available` bytes. Throws kNoSpace where
+/// none does.
 MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::uint64_t available);
 
 /// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998) over

@@ -14,7 +14,8 @@
 
 namespace hopfeed {
 
-/// The random numbers of one purpose: `number` is the `epoch` of their key. The caller names the node.
+/// Returns the random numbers of one purpose: `number` is the `epoch` of their key. The caller names the
+/// node.
 inline NodeStream planted_stream(std::uint64_t seed, std::int64_t number) {
   return node_stream({.purpose = Purpose::kGenerate, .seed = seed, .epoch = number});
 }

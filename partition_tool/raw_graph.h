@@ -173,7 +173,7 @@ struct RawGraph {
   std::vector<std::string> class_names;  // of the labels of the first node type
   std::vector<std::string> notes = {};   // what the import wants told: a line each
 
-  /// Number of the first node of a type; of all nodes for the type behind the last.
+  /// Returns the number of the first node of a type; of all nodes for the type behind the last.
   std::int64_t first_node(int type) const {
     return std::accumulate(
         nodes.begin(), nodes.begin() + type, std::int64_t{0},
@@ -184,7 +184,7 @@ struct RawGraph {
     return std::accumulate(edges.begin(), edges.end(), std::int64_t{0},
                            [](std::int64_t sum, const RawEdges& type) { return sum + type.csc.num_edges(); });
   }
-  /// The splits "train" of all types, numbered through.
+  /// Returns the splits "train" of all types, numbered through.
   std::vector<std::int64_t> training_nodes() const {
     std::vector<std::int64_t> train;
     for (int t = 0; t < static_cast<int>(nodes.size()); ++t) {
@@ -201,7 +201,7 @@ struct RawGraph {
   }
 };
 
-/// One node type and one edge type, with the names that homogeneous graphs have.
+/// Returns one node type and one edge type, with the names that homogeneous graphs have.
 inline RawGraph graph_of_one_type(std::string name) {
   RawGraph graph;
   graph.name = std::move(name);

@@ -6,8 +6,8 @@
 
 namespace hopfeed {
 
-/// Rows in memory, attributes read from `dataset`'s maps, which must outlive the result. Throws kCorrupt
-/// naming the file where rows or ids contradict each other.
+/// Returns the rows in memory, attributes read from `dataset`'s maps, which must outlive the result. Throws
+/// kCorrupt naming the file where rows or ids contradict each other.
 RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progress);
 
 }  // namespace hopfeed

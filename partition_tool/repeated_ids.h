@@ -7,7 +7,8 @@
 
 namespace hopfeed {
 
-/// A line for each split of nodes with ids that it has already: which, how many, and the first of them.
+/// Returns a line for each split of nodes with ids that it has already: which, how many, and the first of
+/// them.
 std::vector<std::string> repeated_ids(const RawGraph& graph);
 
 }  // namespace hopfeed

@@ -24,7 +24,8 @@ struct UndirectedGraph {
 /// or directed edges are more than `options.metis_limit`.
 UndirectedGraph symmetrise(const RawGraph& graph, const PartitionOptions& options);
 
-/// Bytes of memory that this graph and METIS's work on it take together: measured, a little to the high side.
+/// Returns the bytes of memory that this graph and METIS's work on it take together: measured, a little to
+/// the high side.
 std::uint64_t metis_bytes(std::int64_t num_nodes, std::int64_t directed_edges);
 
 }  // namespace hopfeed

@@ -24,7 +24,7 @@ class DistGraph {
   const Dataset& dataset() const { return *dataset_; }
   std::int64_t num_nodes(int node_type = 0) const { return dataset_->num_nodes(node_type); }
   std::int64_t num_edges(int edge_type = 0) const;
-  /// The partitions on this machine.
+  /// Returns the partitions on this machine.
   std::vector<int> partitions() const { return dataset_->partitions(); }
   /// [n] the partition of each node (original ids). Throws kInvalid for an id that is none, as all below.
   std::vector<int> partition_of(int node_type, std::span<const std::int64_t> nodes) const;

@@ -18,8 +18,8 @@ enum class PeersAt { kKnown, kSoon };
 std::unique_ptr<Dataset> open_partitions(const std::filesystem::path& folder, const PeerOptions& options,
                                          PeersAt when, HugePages huge_pages = HugePages::kAuto);
 
-/// The token of a file, or of HOPFEED_TOKEN where `file` is empty; empty where neither is. Throws kInvalid,
-/// kNotFound or kIo naming the file.
+/// Returns the token of a file, or of HOPFEED_TOKEN where `file` is empty; empty where neither is. Throws
+/// kInvalid, kNotFound or kIo naming the file.
 std::string peer_token(const std::string& file);
 
 }  // namespace hopfeed

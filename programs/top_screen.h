@@ -7,7 +7,7 @@
 
 namespace hopfeed {
 
-/// A few lines of text, each ended.
+/// Returns a few lines of text, each ended.
 std::string screen_of(const LoaderSnapshot& before, const LoaderSnapshot& now);
 nlohmann::json json_of(const LoaderSnapshot& before, const LoaderSnapshot& now);
 

@@ -15,10 +15,10 @@ class BatchCompleter {
  public:
   explicit BatchCompleter(std::shared_ptr<const HeldRows> rows);
 
-  /// The whole batch of a block, in memory of its own where the block is packed; `lease`, which keeps the
-  /// block, is kept as long as the batch. Blocks are used again. Throws std::bad_alloc, and then nothing has
-  /// happened: the same can be asked again. One thread at a time; batches may end in any, in a fork too, and
-  /// may outlive this.
+  /// Returns the whole batch of a block, in memory of its own where the block is packed; `lease`, which keeps
+  /// the block, is kept as long as the batch. Blocks are used again. Throws std::bad_alloc, and then nothing
+  /// has happened: the same can be asked again. One thread at a time; batches may end in any, in a fork too,
+  /// and may outlive this.
   Batch complete(std::span<const std::byte> block, const std::shared_ptr<const BatchOwner>& lease);
 
   // ---- any thread

@@ -35,9 +35,9 @@ class ChannelHost {
   /// Null: blocks lie in memory of the host.
   DeviceSide* device_side() const { return memory_->device_side(); }
   const ChannelPlan& sizes() const { return sizes_; }
-  /// The planner's bell: one thread waits on it, and then calls service().
+  /// Returns the planner's bell: one thread waits on it, and then calls service().
   const Bell& doorbell() const { return doorbell_; }
-  /// The fillers' bell, for one thread that fills slots beside sockets.
+  /// Returns the fillers' bell, for one thread that fills slots beside sockets.
   const Bell& fillers_bell() const { return fillers_bell_; }
   /// False in a process that was forked from this one: it has none of the threads, and the slots are not its
   /// own.
@@ -71,7 +71,7 @@ class ChannelHost {
   void fail(const Error& error) EXCLUDES(mutex);
   std::optional<Error> failure() const EXCLUDES(mutex);
   std::vector<SlotPool::Filling> filling() const EXCLUDES(mutex);
-  /// Whether slots were released that a GPU still reads; service() frees them once it does not.
+  /// Returns whether slots were released that a GPU still reads; service() frees them once it does not.
   bool slots_leaving() const EXCLUDES(mutex);
   bool grants_pending() const { return view_.control().grants_pending.load() != 0; }
   /// Fillers are to leave. Irrevocable.

@@ -58,7 +58,7 @@ class ChannelStream : public BatchStream {
     std::optional<AvailableMemory> device = {};  // where they lie too, all slots at once; none: nowhere
   };
   ChannelNeeds needs_of(const BatchMaker& maker) const;
-  /// Bytes that the scratch of each of those who sample may take, once there is a channel.
+  /// Returns the bytes that the scratch of each of those who sample may take, once there is a channel.
   std::size_t memory_of_worker(const LoaderOptions& options) const;
   /// Makes a channel from what is needed alone, for those who are not the loader's own workers: a record for
   /// each of options.execution.num_workers. Fills in rank, world size and observer of `told`.

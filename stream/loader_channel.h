@@ -48,7 +48,7 @@ class LoaderChannel {
   /// BatchStream::next.
   std::optional<Taken> next(std::chrono::nanoseconds patience, std::int64_t asked = monotonic_now(),
                             const std::function<void()>& work = {});
-  /// Whether next() would find its batch, or the error in its place, at once.
+  /// Returns whether next() would find its batch, or the error in its place, at once.
   bool next_is_ready() const;
   std::int64_t steps() const;
   std::int64_t next_position() const;

@@ -26,7 +26,7 @@ class SlotFillers {
 
   /// Waits until each of them is ready. Throws why the channel has failed, or kTimeout. Any thread.
   virtual void wait_until_ready() = 0;
-  /// The processes that they are; none where they are none. Any thread.
+  /// Returns the processes that they are; none where they are none. Any thread.
   virtual std::vector<int> pids() const = 0;
 };
 

@@ -27,7 +27,7 @@ class SlotKeeper {
   void bury(std::uint32_t number);
   /// Grants, frees and plans what can be: whenever the doorbell was rung, and now and then.
   void serve() { host_->service(); }
-  /// The name that filler `number` leaves in slots; 0 where none lives.
+  /// Returns the name that filler `number` leaves in slots; 0 where none lives.
   std::uint32_t name_of(std::uint32_t number) const { return names_[number]; }
   /// Gives back those of `filling` whose owner is nobody living, since they will never be finished. Whatever
   /// lives under that number is no filler of this channel.

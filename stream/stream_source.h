@@ -15,7 +15,7 @@ class StreamSource {
   virtual ~StreamSource() = default;
   /// Types, widths, classes and splits of the dataset.
   virtual const DatasetMeta& meta() const = 0;
-  /// What people know the dataset by: its folder, or its name and where it is.
+  /// Returns what people know the dataset by: its folder, or its name and where it is.
   virtual std::string title() const = 0;
   /// `options.dataset` is not read. Throws what the stream's constructor throws.
   virtual std::unique_ptr<BatchStream> open(const LoaderOptions& options) const = 0;

@@ -30,7 +30,7 @@ struct TorchrunEnvironment {
   bool one_machine() const { return local.known && local.world == world_size; }
 };
 
-/// Nothing where no RANK and no WORLD_SIZE are set: one trainer by itself. Throws kInvalid naming the
+/// Returns nothing where no RANK and no WORLD_SIZE are set: one trainer by itself. Throws kInvalid naming the
 /// variable where the environment is set in part or holds no numbers.
 std::optional<TorchrunEnvironment> torchrun_environment();
 

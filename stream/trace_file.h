@@ -78,8 +78,8 @@ class TraceFile {
   std::optional<Error> error_;  // of the first write that failed
 };
 
-/// Where the ranks of one machine write: `path` itself for the machine of rank 0, else NAME.rankN.EXT with
-/// the machine's first rank.
+/// Returns where the ranks of one machine write: `path` itself for the machine of rank 0, else NAME.rankN.EXT
+/// with the machine's first rank.
 std::filesystem::path trace_of_machine(const std::filesystem::path& path, std::int64_t first_rank);
 
 }  // namespace hopfeed

@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-/// What decides the batches of a stream: its spec, the batch size and whether an incomplete round is
+/// Returns what decides the batches of a stream: its spec, the batch size and whether an incomplete round is
 /// dropped.
 Settings settings_of(const BatchStream& stream);
 

@@ -33,8 +33,8 @@ class BatchPrefetcher {
   BatchPrefetcher(const BatchPrefetcher&) = delete;
   BatchPrefetcher& operator=(const BatchPrefetcher&) = delete;
 
-  /// The next batch, for the current stream; nothing at the end. Of the stream's batches no more than one
-  /// is held at any time, and none while the stream is asked for another. Throws what the stream throws,
+  /// Returns the next batch, for the current stream; nothing at the end. Of the stream's batches no more than
+  /// one is held at any time, and none while the stream is asked for another. Throws what the stream throws,
   /// of the batch ahead one call early.
   std::optional<PlacedBatch> next();
 

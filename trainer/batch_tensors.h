@@ -35,11 +35,11 @@ struct NodeTensors {
   std::map<std::string, torch::Tensor> node_arrays;
 
   std::int64_t num_nodes() const { return n_id.size(0); }
-  /// Whether all edges between the nodes are there and no hops are told: an induced subgraph (or seeds
-  /// alone).
+  /// Returns whether all edges between the nodes are there and no hops are told: an induced subgraph (or
+  /// seeds alone).
   bool is_whole() const { return num_sampled_nodes.size() == 1; }
-  /// The rows that a layer has to compute: nodes whose neighbours were asked for, in the first `hops` hops;
-  /// of an induced subgraph all.
+  /// Returns the rows that a layer has to compute: nodes whose neighbours were asked for, in the first `hops`
+  /// hops; of an induced subgraph all.
   std::int64_t num_expanded(std::int64_t hops) const;
 };
 
@@ -63,7 +63,7 @@ struct SeedTensors {
   std::int64_t batch_size =
       0;  // distinct seeds: the first nodes of their type; 0 of links, as PyG tells none
 
-  /// Rows of the seeds, one per position: `values` [>= batch_size, ...] -> [B, ...].
+  /// Returns the rows of the seeds, one per position: `values` [>= batch_size, ...] -> [B, ...].
   torch::Tensor at_seeds(const torch::Tensor& values) const;
 };
 
@@ -86,8 +86,8 @@ struct LinkTensors {
 /// A homogeneous batch.
 struct BatchTensors : NodeTensors, EdgeTensors, SeedTensors {
   LinkTensors links;
-  /// The edges as rows of the expanded nodes, of an induced subgraph as rows of all. Throws kInvalid for a
-  /// bidirectional batch, kCorrupt where edge_index does not fit.
+  /// Returns the edges as rows of the expanded nodes, of an induced subgraph as rows of all. Throws kInvalid
+  /// for a bidirectional batch, kCorrupt where edge_index does not fit.
   CompressedRows rows() const;
 };
 
@@ -103,13 +103,13 @@ struct TypedBatchTensors : SeedTensors {
   const NodeTensors& node(const std::string& type) const { return nodes[meta->node_type(type)]; }
   const EdgeTensors& edge(const std::string& type) const { return edges[meta->edge_type(type)]; }
   std::int64_t num_hops() const;
-  /// Edges of a type as rows of the expanded nodes of its destination type. Throws what BatchTensors::rows
-  /// throws.
+  /// Returns the edges of a type as rows of the expanded nodes of its destination type. Throws what
+  /// BatchTensors::rows throws.
   CompressedRows rows(int edge_type) const;
 };
 
-/// The tensors of a batch of a dataset with one node and one edge type; of others the seeds and the nodes of
-/// their type, without edges. Throws kInvalid for links of a dataset of several types.
+/// Returns the tensors of a batch of a dataset with one node and one edge type; of others the seeds and the
+/// nodes of their type, without edges. Throws kInvalid for links of a dataset of several types.
 BatchTensors to_tensors(const Batch& batch);
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta);
 

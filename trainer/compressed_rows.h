@@ -16,9 +16,9 @@ struct CompressedRows {
       {};  // int64 [edges]: its row; undefined where nobody has it, then destinations() makes it
 
   std::int64_t num_rows() const { return rowptr.size(0) - 1; }
-  /// The first `rows` rows; shares memory.
+  /// Returns the first `rows` rows; shares memory.
   CompressedRows prefix(std::int64_t rows) const;
-  /// The row of each edge, beside `col`.
+  /// Returns the row of each edge, beside `col`.
   torch::Tensor destinations() const;
   /// For each source the destinations of its edges, in the order of the edges (stable counting sort).
   CompressedRows transposed(std::int64_t num_sources) const;
@@ -31,7 +31,7 @@ struct FilledRows {
   torch::Tensor places;  // the same beside the edges
 
   explicit FilledRows(const CompressedRows& all);
-  /// Those of the rows below `end`; shares memory.
+  /// Returns those of the rows below `end`; shares memory.
   FilledRows below(std::int64_t end) const;
   bool empty() const { return ids.size(0) == 0; }
 

@@ -42,7 +42,7 @@ class CopyStream {
   void hand_over();
   /// Waits until the copies have ended, and lets go of what they read.
   void release();
-  /// Whether memory of the host is kept.
+  /// Returns whether memory of the host is kept.
   bool holds() const { return !sources_.empty(); }
 
  private:

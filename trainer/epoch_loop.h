@@ -69,7 +69,7 @@ struct BatchLoss {
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
-  /// A batch as loss() and those who evaluate read it. Called one batch ahead.
+  /// Returns a batch as loss() and those who evaluate read it. Called one batch ahead.
   virtual AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) = 0;
   virtual BatchLoss loss(const AnyBatchTensors& batch) = 0;
   /// Behind the optimizer's step, for what the optimizer does not know.
@@ -100,7 +100,7 @@ class EpochLoop {
                 const std::function<void(const AnyBatchTensors&)>& each);
 
   const TrainingProgress& progress() const { return progress_; }
-  /// The file of the best epoch's model, on rank 0; only with an output folder.
+  /// Returns the file of the best epoch's model, on rank 0; only with an output folder.
   std::filesystem::path model_path() const { return options_.out / (options_.name + ".pt"); }
 
  private:

@@ -52,10 +52,11 @@ class HeteroSageImpl : public NodeClassifier {
 };
 TORCH_MODULE(HeteroSage);
 
-/// The width of what a batch brings for the nodes of each type: of its features, `learned` where it has none.
+/// Returns the width of what a batch brings for the nodes of each type: of its features, `learned` where it
+/// has none.
 std::vector<std::int64_t> input_widths(const DatasetMeta& dataset, std::int64_t learned);
-/// The features of the nodes of a batch as `dtype`; no copy where they are stored so. Throws kInvalid where
-/// they are not as wide as the dataset says.
+/// Returns the features of the nodes of a batch as `dtype`; no copy where they are stored so. Throws kInvalid
+/// where they are not as wide as the dataset says.
 torch::Tensor input_features(const NodeTypeMeta& type, const NodeTensors& nodes, torch::Dtype dtype);
 
 }  // namespace hopfeed

@@ -29,11 +29,11 @@ struct Accuracy {
   double value() const { return total > 0 ? static_cast<double>(correct) / static_cast<double>(total) : 0; }
 };
 
-/// The accuracy of `logits` [nodes, classes] in the order of the dataset, over the labelled nodes of a split
-/// of a node type.
+/// Returns the accuracy of `logits` [nodes, classes] in the order of the dataset, over the labelled nodes of
+/// a split of a node type.
 Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, const std::string& split,
                         int node_type = 0);
-/// The accuracy of `logits` [n, classes] against `labels` [n]; -1 is no label.
+/// Returns the accuracy of `logits` [n, classes] against `labels` [n]; -1 is no label.
 Accuracy accuracy(const torch::Tensor& logits, const torch::Tensor& labels);
 
 }  // namespace hopfeed

@@ -54,7 +54,7 @@ struct LinkTrainingResult {
   bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
 };
 
-/// Whether the run tells ROC-AUC on the links of a split.
+/// Returns whether the run tells ROC-AUC on the links of a split.
 bool has_links(const LinkTrainingOptions& options, const DatasetMeta& dataset, const std::string& split);
 
 /// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.

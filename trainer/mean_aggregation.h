@@ -12,13 +12,13 @@
 
 namespace hopfeed {
 
-/// The means: x [sources, F] -> [rows, F]. Differentiable in x: for layers of one's own (sage_layer.h has
-/// GraphSAGE's in one piece). What is above holds for float32 and float64 on the CPU; elsewhere, and under
-/// autocast, it is composed_mean().
+/// Returns the means: x [sources, F] -> [rows, F]. Differentiable in x: for layers of one's own (sage_layer.h
+/// has GraphSAGE's in one piece). What is above holds for float32 and float64 on the CPU; elsewhere, and
+/// under autocast, it is composed_mean().
 torch::Tensor mean_aggregate(const torch::Tensor& x, const CompressedRows& rows);
-/// The means by Torch's own operations, on any device: every message is stored. Half floats are summed in
-/// float32, which is then the result's type. On GPUs sums are taken in any order, unless Torch is told to be
-/// deterministic (numerics.h).
+/// Returns the means by Torch's own operations, on any device: every message is stored. Half floats are
+/// summed in float32, which is then the result's type. On GPUs sums are taken in any order, unless Torch is
+/// told to be deterministic (numerics.h).
 torch::Tensor composed_mean(const torch::Tensor& x, const CompressedRows& rows);
 
 }  // namespace hopfeed

@@ -36,12 +36,13 @@ struct LayerMaps {
 
 class NodeClassifier : public torch::nn::Module {
  public:
-  /// A batch as at_seeds() reads it: to_tensors() or to_typed_tensors().
+  /// Returns a batch as at_seeds() reads it: to_tensors() or to_typed_tensors().
   virtual AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) const = 0;
   virtual SeedLogits at_seeds(const AnyBatchTensors& batch) = 0;
   virtual std::int64_t num_classes() const = 0;
   virtual std::vector<LayerMaps> layers() const = 0;
-  /// A learned row per node, by original id, in place of features; undefined where the type has features.
+  /// Returns a learned row per node, by original id, in place of features; undefined where the type has
+  /// features.
   virtual torch::Tensor embedding(int /*node_type*/) const { return {}; }
 };
 

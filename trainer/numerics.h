@@ -48,8 +48,9 @@ class DeterministicScope {
   const bool on_, was_on_, filled_;
 };
 
-/// Whether the layers that are written for the CPU (sage_layer.h, mean_aggregation.h, relu_dropout.h) take a
-/// tensor: float32 or float64, on the CPU, not under autocast. Others go through Torch's own operations.
+/// Returns whether the layers that are written for the CPU (sage_layer.h, mean_aggregation.h, relu_dropout.h)
+/// take a tensor: float32 or float64, on the CPU, not under autocast. Others go through Torch's own
+/// operations.
 bool fused_layers_take(const torch::Tensor& x);
 
 }  // namespace hopfeed

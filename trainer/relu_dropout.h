@@ -9,8 +9,8 @@
 
 namespace hopfeed {
 
-/// Which units a call drops, each with probability `drop`; takes a key from Torch's generator unless that is
-/// 0.
+/// Returns which units a call drops, each with probability `drop`; takes a key from Torch's generator unless
+/// that is 0.
 DropRule next_drop_rule(double drop);
 
 /// max(x, 0) with each unit dropped with probability `drop` and the rest scaled by 1 / (1 - drop). x [rows,

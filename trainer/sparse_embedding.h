@@ -33,9 +33,9 @@ class SparseEmbeddingImpl : public torch::nn::Module {
   /// Throws kInvalid naming the option, kNoSpace where the machine has not the memory for all rows.
   explicit SparseEmbeddingImpl(const SparseEmbeddingOptions& options);
 
-  /// The rows of `ids` (int64 [n], repeats allowed): float32 [n, width], copies, on the device of the ids;
-  /// the table stays in the host's memory. While training, and where gradients are recorded, the copy is a
-  /// leaf, and the next step() takes its gradient. Throws kInvalid for an id that has no row.
+  /// Returns the rows of `ids` (int64 [n], repeats allowed): float32 [n, width], copies, on the device of the
+  /// ids; the table stays in the host's memory. While training, and where gradients are recorded, the copy is
+  /// a leaf, and the next step() takes its gradient. Throws kInvalid for an id that has no row.
   torch::Tensor forward(const torch::Tensor& ids);
   /// Moves the rows that were looked up since the last step. All ranks call it together: their gradients are
   /// averaged as GradientReducer averages those of dense parameters, row by row in the order of ranks and

@@ -9,8 +9,8 @@
 
 namespace hopfeed {
 
-/// A dense tensor on the CPU, its content undefined: whatever was there before. Small ones come from Torch.
-/// Any thread may ask for one and drop it.
+/// Returns a dense tensor on the CPU, its content undefined: whatever was there before. Small ones come from
+/// Torch. Any thread may ask for one and drop it.
 torch::Tensor pooled_tensor(c10::IntArrayRef shape, torch::Dtype dtype);
 
 struct TensorPoolStats {

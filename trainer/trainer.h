@@ -54,10 +54,10 @@ struct TrainingResult {
   bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
 };
 
-/// What a run trains: "HeteroSage" where the dataset has several node or edge types, else "GraphSAGE";
-/// without fanouts "features alone", which is GraphSAGE without hops.
+/// Returns what a run trains: "HeteroSage" where the dataset has several node or edge types, else
+/// "GraphSAGE"; without fanouts "features alone", which is GraphSAGE without hops.
 std::string model_title(const TrainingOptions& options, const DatasetMeta& dataset);
-/// The untrained model of that, on its device. Throws kInvalid naming the option.
+/// Returns the untrained model of that, on its device. Throws kInvalid naming the option.
 std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const DatasetMeta& dataset);
 
 /// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.

@@ -37,7 +37,7 @@ class World {
 
   std::int64_t rank() const { return rank_; }
   std::int64_t size() const { return size_; }
-  /// How often the launcher has restarted this run: above 0, go on from a checkpoint.
+  /// Returns how often the launcher has restarted this run: above 0, go on from a checkpoint.
   std::int64_t restart_count() const { return restart_count_; }
 
   /// Sums over all ranks, the same on each.
@@ -46,15 +46,15 @@ class World {
   /// the same sum and none waits for one that has left.
   void wish_to_stop() { wishes_to_stop_ = true; }
   bool stop_agreed() const { return stop_agreed_; }
-  /// A uint8 vector of every rank, equally long on all of them: [ranks, bytes], on every rank.
+  /// Returns a uint8 vector of every rank, equally long on all of them: [ranks, bytes], on every rank.
   torch::Tensor gather(const torch::Tensor& bytes);
-  /// Rows of every rank, [n, ...] with any n and the rest alike on all of them: a tensor per rank, the same
-  /// on every rank.
+  /// Returns the rows of every rank, [n, ...] with any n and the rest alike on all of them: a tensor per
+  /// rank, the same on every rank.
   std::vector<torch::Tensor> gather_rows(const torch::Tensor& rows);
   /// Rank 0's values on every rank, in place; shapes must agree.
   void broadcast(torch::Tensor tensor);
 
-  /// Null where the world is one trainer.
+  /// Returns null where the world is one trainer.
   const WorldConnection* connection() const { return connection_.get(); }
 
  private:

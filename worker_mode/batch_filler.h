@@ -34,13 +34,13 @@ class BatchFiller {
 
   /// Samples the claimed batch, or begins to; only with nothing under way.
   void begin(const Claim& claim);
-  /// Whether the batch under way is sampled; waits `limit` at most.
+  /// Returns whether the batch under way is sampled; waits `limit` at most.
   bool await_sample(std::chrono::milliseconds limit);
-  /// Whether a batch was begun that is not published yet.
+  /// Returns whether a batch was begun that is not published yet.
   bool under_way() const { return claim_.has_value(); }
   /// Asks for the memory of the batch under way, which is sampled, where that was not done.
   void ask();
-  /// Bytes of that batch.
+  /// Returns the bytes of that batch.
   std::size_t bytes() const { return bytes_; }
   Claim& claim() { return *claim_; }
   /// Writes and publishes it where its memory was granted, or drops it where its epoch was left. False:

@@ -23,10 +23,10 @@ struct CorePlan {
 /// the trainer keeps the rest; else all run on the whole share and the kernel balances.
 CorePlan plan_cores(const CoreQuery& query);
 
-/// The query for this process: its affinity, and LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun sets them. Where
-/// the launcher has given this rank other cores than it has itself, they are not shared out again. No cores
-/// where it does not tell how many ranks are on this machine: then nothing is placed, and the kernel
-/// balances.
+/// Returns the query for this process: its affinity, and LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun sets
+/// them. Where the launcher has given this rank other cores than it has itself, they are not shared out
+/// again. No cores where it does not tell how many ranks are on this machine: then nothing is placed, and the
+/// kernel balances.
 CoreQuery query_cores(int num_workers);
 
 }  // namespace hopfeed

@@ -54,7 +54,7 @@ struct ReceivedJob {
 /// Asks for a job and waits for the answer. Throws kNotFound where there is no such job, kPeerDied where the
 /// server is gone, kTimeout.
 ReceivedJob ask_for_job(int socket, std::uint32_t job, std::chrono::milliseconds deadline);
-/// Those of `jobs` that the server has no more. Throws kPeerDied, kTimeout.
+/// Returns those of `jobs` that the server has no more. Throws kPeerDied, kTimeout.
 std::vector<std::uint32_t> ask_for_gone(int socket, std::span<const std::uint32_t> jobs,
                                         std::chrono::milliseconds deadline);
 

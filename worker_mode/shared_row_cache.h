@@ -9,9 +9,9 @@
 
 namespace hopfeed {
 
-/// Null where none is asked for, or no attribute is read from files. Rows are as hot as the dataset's order
-/// says; where this machine has some partitions alone, as the first of them reads them. Throws kInvalid where
-/// row_cache_bytes is no row of each attribute, kNoSpace.
+/// Returns null where none is asked for, or no attribute is read from files. Rows are as hot as the dataset's
+/// order says; where this machine has some partitions alone, as the first of them reads them. Throws kInvalid
+/// where row_cache_bytes is no row of each attribute, kNoSpace.
 std::unique_ptr<const MachineMemory> shared_row_cache(const Dataset& dataset, const FeatureTiers& tiers);
 
 }  // namespace hopfeed

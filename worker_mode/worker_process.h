@@ -10,7 +10,7 @@
 
 namespace hopfeed {
 
-/// A memfd that holds these bytes, for a worker to inherit. Throws kNoSpace or kIo.
+/// Returns a memfd that holds these bytes, for a worker to inherit. Throws kNoSpace or kIo.
 OwnedFd memfd_of(const char* name, const void* bytes, std::size_t size);
 
 struct InheritedFd {
@@ -32,7 +32,8 @@ class WorkerProcess {
   int pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once it is dead
   void kill();
-  /// How a dead process ended: "worker process 123 was killed by signal 9 (Killed)". Waits for the death.
+  /// Returns how a dead process ended: "worker process 123 was killed by signal 9 (Killed)". Waits for the
+  /// death.
   std::string reap();
 
  private:

@@ -22,7 +22,7 @@ class BenchSeeds {
   BenchSeeds(const BenchSeeds&) = delete;
   BenchSeeds& operator=(const BenchSeeds&) = delete;
 
-  /// Positions of an epoch.
+  /// Returns the positions of an epoch.
   std::int64_t size() const { return links_ ? links_->size() : nodes_->size(); }
   /// Both view this.
   std::unique_ptr<SeedFields> fields() const;

@@ -13,7 +13,7 @@ namespace hopfeed::bench {
 
 using Positions = std::vector<std::uint64_t>;
 
-/// Whether a row gives all that it has.
+/// Returns whether a row gives all that it has.
 bool takes_all(std::uint64_t size, std::int64_t fanout, bool replace);
 
 /// Floyd's algorithm, or plain draws, over [0, size), in the order of the draws; all in turn where takes_all.
@@ -24,8 +24,8 @@ Positions draw_uniformly(const SerialStream& stream, std::uint64_t size, std::in
 Positions draw_by_weight(const SerialStream& stream, std::span<const AliasEntry> table, std::int64_t fanout,
                          bool replace);
 
-/// Those of `times` that a seed at `now` sees, the earliest first, equal ones in their own order. `window` 0:
-/// however early.
+/// Returns those of `times` that a seed at `now` sees, the earliest first, equal ones in their own order.
+/// `window` 0: however early.
 Positions of_the_past(std::span<const std::int64_t> times, std::int64_t now, std::int64_t window);
 
 /// LABOR-0: those whose source has a variate below the threshold. `sources` are original ids.

@@ -10,7 +10,7 @@
 
 namespace hopfeed::bench {
 
-/// Seconds on a core of this process and of these.
+/// Returns the seconds on a core of this process and of these.
 inline double cpu_seconds(const std::vector<int>& pids) {
   rusage self{};
   getrusage(RUSAGE_SELF, &self);

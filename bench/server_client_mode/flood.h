@@ -16,8 +16,8 @@ struct FloodKind {
   wire::FrameType type{};
   wire::Bytes payload = {};
 };
-/// The frames that cost a client nothing: pings, cancels, jobs to close, questions for the status; and jobs
-/// of half a megabyte that no server opens, for the dataset of this fingerprint.
+/// Returns the frames that cost a client nothing: pings, cancels, jobs to close, questions for the status;
+/// and jobs of half a megabyte that no server opens, for the dataset of this fingerprint.
 std::vector<FloodKind> flood_kinds(const std::string& fingerprint);
 
 /// Sends one kind and reads what it is answered, from a thread of its own, until it is destroyed.

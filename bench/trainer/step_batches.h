@@ -23,9 +23,9 @@ struct StepBatches {
   std::int64_t features = 0, classes = 0;
 };
 
-/// The first `count` full batches of epoch 0 (all of them where there are fewer), seed 1. Throws kInvalid
-/// where the dataset has no features or labels. With `folder` each is also stored there for NumPy, as
-/// batch-0.npz, batch-1.npz, ...
+/// Returns the first `count` full batches of epoch 0 (all of them where there are fewer), seed 1. Throws
+/// kInvalid where the dataset has no features or labels. With `folder` each is also stored there for NumPy,
+/// as batch-0.npz, batch-1.npz, ...
 StepBatches make_batches(const BenchOptions& options, std::int64_t count,
                          const std::filesystem::path& folder = {});
 

@@ -36,7 +36,7 @@ class AtomicFile {
   /// behind it.
   void commit();
 
-  /// The descriptor that holds the bytes.
+  /// Returns the descriptor that holds the bytes.
   int fd() const { return fd_.get(); }
 
  private:
@@ -48,8 +48,8 @@ class AtomicFile {
   bool named_ = false;  // there is a file called `beside_`, and it is ours
 };
 
-/// The descriptor of this process that a link stands for, as /dev/stdout does: a file must not take that
-/// link's place.
+/// Returns the descriptor of this process that a link stands for, as /dev/stdout does: a file must not take
+/// that link's place.
 std::optional<int> descriptor_behind(const std::filesystem::path& link);
 
 /// Makes the names in a folder last over a power failure.

@@ -18,7 +18,7 @@ class ByteCursor {
 
   std::span<const std::byte> left() const { return left_; }
 
-  /// The next `count` elements of `each` bytes, at least one.
+  /// Returns the next `count` elements of `each` bytes, at least one.
   template <std::invocable Fail>
   std::span<const std::byte> take(std::uint64_t count, std::size_t each, Fail fail) {
     if (count > left_.size() / each) fail();
@@ -26,14 +26,14 @@ class ByteCursor {
     left_ = left_.subspan(taken.size());
     return taken;
   }
-  /// The next `count` elements, where they are: `left()` is aligned for them.
+  /// Returns the next `count` elements, where they are: `left()` is aligned for them.
   template <class Element, std::invocable Fail>
   std::span<const Element> array(std::uint64_t count, Fail fail) {
     static_assert(std::is_trivially_copyable_v<Element>);
     const std::span<const std::byte> taken = take(count, sizeof(Element), fail);
     return {reinterpret_cast<const Element*>(taken.data()), static_cast<std::size_t>(count)};
   }
-  /// A copy of the next one, wherever it is.
+  /// Returns a copy of the next one, wherever it is.
   template <class Record, std::invocable Fail>
   Record record(Fail fail) {
     static_assert(std::is_trivially_copyable_v<Record>);

@@ -83,7 +83,7 @@ class JsonFields final : public CheckedJson {
   const ErrorCode code_;
 };
 
-/// Whether `value` is a whole number from `least` to `most`, and written as one.
+/// Returns whether `value` is a whole number from `least` to `most`, and written as one.
 bool is_whole(const nlohmann::json& value, std::int64_t least, std::int64_t most);
 
 }  // namespace hopfeed

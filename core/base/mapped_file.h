@@ -34,7 +34,8 @@ class MappedFile {
   MappedRange* range_ = nullptr;
 };
 
-/// The whole of a small file as text. Throws kNotFound, kIo, or kInvalid where it is larger than `max_bytes`.
+/// Returns the whole of a small file as text. Throws kNotFound, kIo, or kInvalid where it is larger than
+/// `max_bytes`.
 std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes);
 
 }  // namespace hopfeed

@@ -21,7 +21,7 @@ struct MappedRange {
 MappedRange* note_mapped_range(const std::byte* begin, std::size_t bytes, const std::string& path);
 void forget_mapped_range(MappedRange* range);
 
-/// The path of the file that is mapped at an address, or null. Async-signal-safe.
+/// Returns the path of the file that is mapped at an address, or null. Async-signal-safe.
 const char* mapped_path_at(const void* address);
 
 }  // namespace hopfeed

@@ -14,9 +14,9 @@ struct AvailableMemory {
   std::string source;  // who sets this limit: "MemAvailable", or the cgroup's file
 };
 
-/// The smallest of all limits. `root` is put before every path that is read (tests bring made-up files).
-/// Limits that cannot be read do not count; where even MemAvailable cannot, the answer is all ones and the
-/// source "unknown".
+/// Returns the smallest of all limits. `root` is put before every path that is read (tests bring made-up
+/// files). Limits that cannot be read do not count; where even MemAvailable cannot, the answer is all ones
+/// and the source "unknown".
 AvailableMemory available_memory(const std::filesystem::path& root = "/");
 
 /// Throws kNoSpace in one line (needed, available and by whom, `knobs`) where `needed` bytes are not to be

@@ -28,22 +28,23 @@
 
 namespace hopfeed {
 
-/// The largest element of a type with a scale.
+/// Returns the largest element of a type with a scale.
 constexpr int largest_element(ElementType type) { return type == ElementType::kInt4Scaled ? 7 : 127; }
 
-/// The largest number whose product with it is finite.
+/// Returns the largest number whose product with it is finite.
 constexpr float largest_scale(ElementType type) {
   return type == ElementType::kInt4Scaled ? 0x1.249248p+125F : 0x1.020406p+121F;
 }
 
-/// The scale of a row whose largest |x| is `largest`, a finite number.
+/// Returns the scale of a row whose largest |x| is `largest`, a finite number.
 constexpr float scale_of(ElementType type, float largest) {
   const float scale = largest / static_cast<float>(largest_element(type));
   if (scale < std::numeric_limits<float>::min()) return 0;
   return std::min(scale, largest_scale(type));
 }
 
-/// The element that stands for `value` in a row of this scale, which is that of a row with the value in it.
+/// Returns the element that stands for `value` in a row of this scale, which is that of a row with the value
+/// in it.
 constexpr int element_of(float value, float scale) {
   if (scale == 0) return 0;
   constexpr float kWhole = 0x1.8p23F;  // a float of this size has no fraction, so that the sum is rounded
@@ -52,8 +53,8 @@ constexpr int element_of(float value, float scale) {
 
 /// `row` has quantised_row_bytes(type, values.size()) bytes. Throws nothing; the values are finite.
 void quantise_row(ElementType type, std::span<const float> values, std::byte* row);
-/// Whether the rule can give the row: its scale is 0 or a normal, positive number, and no element is beyond
-/// the largest.
+/// Returns whether the rule can give the row: its scale is 0 or a normal, positive number, and no element is
+/// beyond the largest.
 bool is_quantised_row(ElementType type, std::int64_t elements, const std::byte* row);
 
 /// Rows where they lie, in a block or in a mapped file.

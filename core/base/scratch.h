@@ -20,7 +20,7 @@ inline std::size_t on_scratch_pages(std::size_t bytes) {
   const std::size_t page = bytes >= kHugePageBytes / 2 ? kHugePageBytes : kPageBytes;
   return (bytes + page - 1) / page * page;
 }
-/// What an array can take that had to grow, step by step, until `bytes` fit.
+/// Returns what an array can take that had to grow, step by step, until `bytes` fit.
 inline std::size_t max_scratch_bytes(std::size_t bytes) { return on_scratch_pages(bytes + bytes / 2); }
 
 template <class T>
@@ -51,7 +51,7 @@ class ScratchArray {
   const T& operator[](std::size_t i) const { return data_[i]; }
   std::size_t capacity() const { return bytes_ / sizeof(T); }
   std::size_t bytes() const { return bytes_; }
-  /// What bytes() can come to where no more than `count` elements are ever asked for.
+  /// Returns what bytes() can come to where no more than `count` elements are ever asked for.
   static std::size_t max_bytes(std::size_t count) { return max_scratch_bytes(count * sizeof(T)); }
 
  private:

@@ -50,7 +50,7 @@ class ScratchBudget {
    private:
     Share* const before_;
   };
-  /// The share of the calling thread, or null.
+  /// Returns the share of the calling thread, or null.
   static Share* share();
 
   /// Covers memory that is no ScratchArray: it needs `bytes`, of which `taken` are in the thread's share

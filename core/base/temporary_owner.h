@@ -11,7 +11,7 @@ namespace hopfeed {
 /// "BOOT-NAMESPACE-PID-START" of this process.
 std::string temporary_owner();
 
-/// The name beside `target` that this process writes under.
+/// Returns the name beside `target` that this process writes under.
 std::filesystem::path temporary_beside(const std::filesystem::path& target);
 
 /// Removes what lies beside `target` and nobody will go on with: its process is known to be dead, or ran

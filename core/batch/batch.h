@@ -48,7 +48,7 @@ class BatchOwner {
   virtual BatchTimes times() const = 0;
   /// Null: the batch is memory of the host.
   virtual const DeviceForm* device_form() const { return nullptr; }
-  /// The whole of a batch on a device, in the host's memory, copied by the first call. Any thread.
+  /// Returns the whole of a batch on a device, in the host's memory, copied by the first call. Any thread.
   virtual BatchView copied() const { return {}; }
   /// Work on `stream` may read the batch, whenever it is asked for before the batch's end: its memory is used
   /// again once that is done. The stream must live as long as the batch. Any thread.

@@ -34,12 +34,12 @@ struct BatchSpec {
   std::string sampler_sha256 = {};
   int rules = kRules;
 
-  /// One canonical line of JSON; from_json reads it back and throws kVersion for another version, kInvalid
-  /// naming the key that is unknown, missing or has no such value.
+  /// Returns one canonical line of JSON; from_json reads it back and throws kVersion for another version,
+  /// kInvalid naming the key that is unknown, missing or has no such value.
   std::string to_json() const;
   static BatchSpec from_json(const std::string& text);
-  /// Each part by name, as JSON text ("batch.fanouts" -> "[15,10,5]"): what a checkpoint stores, and what
-  /// errors name.
+  /// Returns each part by name, as JSON text ("batch.fanouts" -> "[15,10,5]"): what a checkpoint stores, and
+  /// what errors name.
   std::map<std::string, std::string> parts() const;
   /// Throws kVersion where the spec is of other rules than this build's: it would make other bytes.
   void require_rules() const;

@@ -62,21 +62,21 @@ class BatchStream {
   /// Starts epoch `epoch` at seed position `start`; a running epoch is left. Throws kInvalid where start is
   /// out of range or leaves some rank without a batch.
   virtual void begin_epoch(std::int64_t epoch, std::int64_t start = 0) = 0;
-  /// The next batch of this rank in the order of the deal; nothing at the end of the epoch. Throws kInvalid
-  /// where the caller holds all that may be held, the error of a batch that cannot be made when its turn
-  /// comes, kPeerDied, kTimeout or kCorrupt where none can.
+  /// Returns the next batch of this rank in the order of the deal; nothing at the end of the epoch. Throws
+  /// kInvalid where the caller holds all that may be held, the error of a batch that cannot be made when its
+  /// turn comes, kPeerDied, kTimeout or kCorrupt where none can.
   virtual std::optional<Batch> next() = 0;
 
   virtual std::int64_t steps() const = 0;      // batches of this epoch for this rank
   virtual std::int64_t num_seeds() const = 0;  // of the whole list; with links the number of these
-  /// The first position not consumed by the rounds handed out: what a checkpoint stores.
+  /// Returns the first position not consumed by the rounds handed out: what a checkpoint stores.
   virtual std::int64_t next_position() const = 0;
   virtual StreamStats stats() const = 0;
-  /// Whether the caller views so many batches that next() may soon have to refuse: more than three
+  /// Returns whether the caller views so many batches that next() may soon have to refuse: more than three
   /// quarters of the slots or of the memory. Who copies the batch then and drops it goes on without end.
   virtual bool crowded() const { return false; }
 
-  /// What decides the batches' bytes, and who gets which of them.
+  /// Returns what decides the batches' bytes, and who gets which of them.
   virtual const BatchSpec& spec() const = 0;
   virtual const DealOptions& deal() const = 0;
   /// Types, widths, classes and splits of the dataset: what a model has to know. The folder need not be at

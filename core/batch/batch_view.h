@@ -27,8 +27,8 @@ struct ArrayView {
   }
 };
 
-/// The rows of an array whose type has a scale, which is the only way to read them; throws kInvalid for
-/// others.
+/// Returns the rows of an array whose type has a scale, which is the only way to read them; throws kInvalid
+/// for others.
 QuantisedRows quantised_rows(const ArrayView& array);
 
 class BatchView {

@@ -31,7 +31,8 @@ class Deal {
   std::int64_t steps() const { return steps_; }             // batches per rank
   Range batch(std::int64_t step, std::int64_t rank) const;  // 0 <= step < steps(), 0 <= rank < world_size
   Range batch(std::int64_t step) const { return batch(step, options_.rank); }
-  /// The first position not consumed after `step` whole rounds; `position_after(steps())` ends the epoch.
+  /// Returns the first position not consumed after `step` whole rounds; `position_after(steps())` ends the
+  /// epoch.
   std::int64_t position_after(std::int64_t step) const;
 
  private:

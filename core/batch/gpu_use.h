@@ -16,7 +16,7 @@ struct GpuUse {
   HeldShare graph, rows;  // of the rows of each partition: those that are there
 
   std::size_t bytes() const { return graph_bytes + rows_bytes; }
-  /// Whether anything was sampled in a graph mode of a GPU.
+  /// Returns whether anything was sampled in a graph mode of a GPU.
   bool any() const { return gpu_batches + cpu_batches > 0; }
   friend bool operator==(const GpuUse&, const GpuUse&) = default;
 };

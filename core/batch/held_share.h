@@ -11,7 +11,8 @@ struct HeldShare {
   static constexpr std::uint32_t kAll = 1'000'000;
   std::uint32_t millionths = 0;  // of the rows, at most kAll
 
-  /// How many of a partition's `count` nodes of a type are held, rounded down. Counts are at most 2^40.
+  /// Returns how many of a partition's `count` nodes of a type are held, rounded down. Counts are at most
+  /// 2^40.
   std::int64_t rows(std::int64_t count) const {
     return count / kAll * millionths + count % kAll * millionths / kAll;
   }

@@ -8,8 +8,8 @@
 
 namespace hopfeed {
 
-/// How many of the values are NaN or infinite; 0 for types that know neither. Of types with a scale, whose
-/// rows have `row_bytes` each: how many of the scales. `values` need not be aligned.
+/// Returns how many of the values are NaN or infinite; 0 for types that know neither. Of types with a scale,
+/// whose rows have `row_bytes` each: how many of the scales. `values` need not be aligned.
 std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> values, std::int64_t row_bytes);
 
 /// Throws kInvalid where a node attribute of the batch, whole or packed, has such a value: names the batch,

@@ -54,7 +54,7 @@ struct TierCounts {
   friend bool operator==(const TierCounts&, const TierCounts&) = default;
 
   std::int64_t slow_rows() const { return cache_rows + file_rows + peer_rows; }
-  /// The share of the rows that are not mapped which the cache had. 0 where there were none.
+  /// Returns the share of the rows that are not mapped which the cache had. 0 where there were none.
   double cache_hit_rate() const {
     return slow_rows() > 0 ? static_cast<double>(cache_rows) / static_cast<double>(slow_rows()) : 0.0;
   }

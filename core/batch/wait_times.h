@@ -16,11 +16,12 @@ struct WaitTimes {
   double for_slot = 0;    // batches were left to plan, and no slot was free: the trainer is what binds
   double for_memory = 0;  // the block was sampled and its slot too small
 
-  /// What next() waited in all.
+  /// Returns what next() waited in all.
   double trainer() const { return for_sampling + for_gather + for_handover; }
   WaitTimes& operator+=(const WaitTimes& other);
   friend WaitTimes operator-(const WaitTimes& after, const WaitTimes& before);
-  /// Seconds as shares of the time that the trainer ran, and of the time that all workers together ran.
+  /// Returns the seconds as shares of the time that the trainer ran, and of the time that all workers
+  /// together ran.
   WaitTimes shares_of(double trainer_seconds, double worker_seconds) const;
 };
 

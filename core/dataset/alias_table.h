@@ -21,8 +21,8 @@ namespace hopfeed {
 
 inline constexpr std::uint64_t kColumn = std::uint64_t{1} << 32;
 
-/// The first weight that nothing can be drawn by: negative, NaN or infinite; weights.size() where there is
-/// none.
+/// Returns the first weight that nothing can be drawn by: negative, NaN or infinite; weights.size() where
+/// there is none.
 std::size_t first_bad_weight(std::span<const double> weights);
 /// "is -1; weights are zero or above, and finite".
 std::string why_bad(double weight);
@@ -49,13 +49,13 @@ class AliasBuilder {
   std::vector<std::uint32_t> small_, large_;
 };
 
-/// Whether the entry of any column says that nothing can be drawn from the row.
+/// Returns whether the entry of any column says that nothing can be drawn from the row.
 inline bool weighs_nothing(const AliasEntry& entry, std::uint32_t column) {
   return entry.threshold == 0 && entry.alias == column;
 }
 
-/// The table of a single row, of at most kMaxWeightedDegree weights. Throws kInvalid for more, where all are
-/// zero, and what AliasBuilder throws.
+/// Returns the table of a single row, of at most kMaxWeightedDegree weights. Throws kInvalid for more, where
+/// all are zero, and what AliasBuilder throws.
 std::vector<AliasEntry> alias_table(std::span<const double> weights);
 
 /// The integers behind a row's table: what each edge weighs of n * 2^32. `out` has one element per entry.

@@ -65,8 +65,8 @@ class Dataset {
   int num_edge_types() const { return static_cast<int>(meta_.edge_types.size()); }
   std::int64_t num_nodes(int node_type) const { return meta_.node_types[node_type].count; }
 
-  /// Whether the partition was opened. Views of others have null in its place (CscPart::rows, AttrView::parts
-  /// and the like). Halos come behind the partitions (num_parts), and are always here.
+  /// Returns whether the partition was opened. Views of others have null in its place (CscPart::rows,
+  /// AttrView::parts and the like). Halos come behind the partitions (num_parts), and are always here.
   bool has_partition(int partition) const { return here_[static_cast<std::size_t>(partition)]; }
   /// Whether all were.
   bool whole() const { return whole_; }
@@ -77,7 +77,8 @@ class Dataset {
   /// (halo_files.h). Views have them as parts behind the partitions, and their rows by ids behind those of
   /// all nodes, or edges: a row of a halo is read, drawn and gathered by its id as any other.
   int num_parts() const { return static_cast<int>(here_.size()); }
-  /// The id of the copy of a row that a halo has; -1: none has it. Of nodes in partitions that are not here.
+  /// Returns the id of the copy of a row that a halo has; -1: none has it. Of nodes in partitions that are
+  /// not here.
   std::int64_t halo_id(int node_type, std::int64_t dataset_id) const;
   /// Where views have a row: its partition, or the halo with its copy. Neither is here where has_partition()
   /// denies it of `part`, its partition then.
@@ -95,7 +96,7 @@ class Dataset {
   }
   /// Behind the greatest id of a row that views have: num_nodes(), and the rows of halos.
   std::int64_t end_of_ids(int node_type) const { return nodes_[node_type].offsets.back(); }
-  /// What the path functions (dataset_meta.h) take for that part of a view: a partition, or a halo.
+  /// Returns what the path functions (dataset_meta.h) take for that part of a view: a partition, or a halo.
   int files_of(int part) const {
     return part < meta_.partitions ? part : halo_of(halos_[part - meta_.partitions]);
   }
@@ -111,14 +112,14 @@ class Dataset {
   CscView csc(int edge_type) const;
   /// Throws kNotFound naming the attributes that exist.
   AttrView attr(int node_type, const std::string& name) const;
-  /// Rows of an edge attribute, in the dataset's order (CscPart::first_edge + position in the partition).
-  /// Throws kNotFound naming the attributes that exist.
+  /// Returns the rows of an edge attribute, in the dataset's order (CscPart::first_edge + position in the
+  /// partition). Throws kNotFound naming the attributes that exist.
   AttrView edge_attr(int edge_type, const std::string& name) const;
   /// Alias tables of an edge attribute. Throws kNotFound naming the weights that exist.
   WeightView weight(int edge_type, const std::string& name) const;
-  /// Rows in the order of a time. Throws kNotFound naming the times that exist.
+  /// Returns the rows in the order of a time. Throws kNotFound naming the times that exist.
   TimeView time(int edge_type, const std::string& name) const;
-  /// Rows in the order of source ids; empty where the dataset has none.
+  /// Returns the rows in the order of source ids; empty where the dataset has none.
   ByIdView by_id(int edge_type) const { return {.order = edges_[edge_type].by_id.parts}; }
   /// Original ids of a split, in the imported order. Throws kNotFound naming the splits that exist.
   std::span<const std::int64_t> split(int node_type, const std::string& name) const;
@@ -126,8 +127,8 @@ class Dataset {
   LinkSplit edge_split(int edge_type, const std::string& name) const;
   /// float64 per node of a partition, in dataset order.
   std::span<const double> hotness(int node_type, int partition) const;
-  /// The rows of other partitions by how hot they are for this one; none where the dataset does not store it
-  /// (meta().remote_rows). What it holds is not checked (cache/remote_ranks.h does).
+  /// Returns the rows of other partitions by how hot they are for this one; none where the dataset does not
+  /// store it (meta().remote_rows). What it holds is not checked (cache/remote_ranks.h does).
   RankedRows remote_rows(int node_type, int partition) const;
 
   /// Original id -> dataset id. Throws kInvalid naming the id where it is out of range, kCorrupt where the
@@ -139,8 +140,8 @@ class Dataset {
   /// Dataset id -> original id.
   std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
 
-  /// The original id of a node; throws kCorrupt naming file and row where what the file has is no node: for
-  /// those who index by it.
+  /// Returns the original id of a node; throws kCorrupt naming file and row where what the file has is no
+  /// node: for those who index by it.
   std::int64_t checked_original_id(int node_type, std::int64_t dataset_id) const;
 
   /// out[i] = original id of dataset_ids[i], which are in range.
@@ -149,9 +150,9 @@ class Dataset {
   /// All of a partition that was opened.
   OriginalIds original_ids(int node_type, int partition) const;
 
-  /// How the mapped arrays lie in memory, as the kernel tells it now.
+  /// Returns how the mapped arrays lie in memory, as the kernel tells it now.
   PageUse page_use() const;
-  /// All arrays that are mapped, in an order that the dataset decides.
+  /// Returns all arrays that are mapped, in an order that the dataset decides.
   std::vector<std::span<const std::byte>> arrays() const;
 
   /// Scans everything: checksums of all files, row offsets, ids in range, new_ids a permutation that agrees

@@ -34,9 +34,9 @@ struct AttrMeta {
   std::int64_t row_bytes() const;
 };
 
-/// The attribute of that name, or null.
+/// Returns the attribute of that name, or null.
 const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name);
-/// Whether there is one of that name that can be a time: one int64 for each node or edge.
+/// Returns whether there is one of that name that can be a time: one int64 for each node or edge.
 bool has_time(const std::vector<AttrMeta>& attrs, const std::string& name);
 
 struct NodeTypeMeta {
@@ -70,7 +70,7 @@ struct EdgeTypeMeta {
   bool has_by_id = false;                           // rows have the order of source ids too
   std::vector<std::int64_t> halo_edges = {};        // [P] of the rows that halos copy; empty: there are none
   std::string folder() const { return src + "__" + rel + "__" + dst; }
-  /// Whether there is something of version 5 in it.
+  /// Returns whether there is something of version 5 in it.
   bool has_links() const { return !rev_of.empty() || !splits.empty() || has_by_id; }
   /// The oldest that holds it.
   int version() const;
@@ -106,21 +106,21 @@ struct DatasetMeta {
   std::map<std::string, FileMeta> files;  // relative path -> size and checksum; DatasetWriter fills it
 
   int node_type(const std::string& name) const;  // number of a type; throws kNotFound listing what there is
-  /// Number of an edge type by "src__rel__dst", or by "rel" where only one type has it; throws kNotFound
-  /// listing what there is.
+  /// Returns the number of an edge type by "src__rel__dst", or by "rel" where only one type has it; throws
+  /// kNotFound listing what there is.
   int edge_type(const std::string& name) const;
-  /// The edge type that is the reverse of this one, or whose reverse this one is; -1 where none is.
+  /// Returns the edge type that is the reverse of this one, or whose reverse this one is; -1 where none is.
   int reverse_edge_type(int edge_type) const;
-  /// The version of the format that meta.json says it is in.
+  /// Returns the version of the format that meta.json says it is in.
   int version() const;
-  /// Whether the links of an edge split have labels.
+  /// Returns whether the links of an edge split have labels.
   bool has_labels(const EdgeTypeMeta& edge, const std::string& split) const;
-  /// Whether an edge type ends at the node type, so that row records name its original ids.
+  /// Returns whether an edge type ends at the node type, so that row records name its original ids.
   bool has_rows(const NodeTypeMeta& node) const;
-  /// Whether the original ids of all nodes lie beside the partitions, so that a machine needs some of these
-  /// only.
+  /// Returns whether the original ids of all nodes lie beside the partitions, so that a machine needs some of
+  /// these only.
   bool has_original_ids() const;
-  /// Whether partitions have copies of the rows along the cut (halo_files.h).
+  /// Returns whether partitions have copies of the rows along the cut (halo_files.h).
   bool has_halos() const { return !node_types.empty() && !node_types[0].halo_nodes.empty(); }
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
   int edge_dst_type(const EdgeTypeMeta& edge) const { return node_type(edge.dst); }
@@ -133,8 +133,8 @@ std::string format_meta(const DatasetMeta& meta);
 /// Names the dataset as it lies on disk: its content, its cut and its order, all of it by the checksums of
 /// its files. The fingerprint names the content alone.
 std::uint64_t manifest_hash(const DatasetMeta& meta);
-/// The text of a manifest with the checksum that it ought to have; empty where it does not begin with that
-/// field.
+/// Returns the text of a manifest with the checksum that it ought to have; empty where it does not begin with
+/// that field.
 std::string seal_meta(std::string text);
 
 /// Throws kInvalid unless `name` is 1 to kMaxNameBytes - 1 of [A-Za-z0-9_.-], not starting with '.', without
@@ -144,7 +144,7 @@ void check_name(const std::string& name, const char* what);
 // Paths relative to the dataset folder. Where they take a partition they take halo_of() one too: the same
 // file of its halo.
 constexpr int halo_of(int partition) { return -1 - partition; }
-/// The shape of an array of HaloPlace for so many nodes, as int64.
+/// Returns the shape of an array of HaloPlace for so many nodes, as int64.
 inline std::vector<std::int64_t> halo_places_shape(std::int64_t nodes) { return {(nodes + 63) / 64, 2}; }
 std::string part_folder(int partition);  // "part-0000", of its halo "part-0000/halo"
 /// Which nodes the halo of a partition has copies of (HaloPlace).
@@ -170,10 +170,10 @@ std::string split_path(const NodeTypeMeta& node, const std::string& split);
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split);
-/// Whether the file belongs to a halo.
+/// Returns whether the file belongs to a halo.
 bool is_halo_path(const std::string& path);
-/// Whether the file is made of others of the dataset: tables of weights, orders by times and by source ids,
-/// all of a halo.
+/// Returns whether the file is made of others of the dataset: tables of weights, orders by times and by
+/// source ids, all of a halo.
 bool is_derived_path(const std::string& path);
 
 }  // namespace hopfeed

@@ -69,7 +69,7 @@ class DatasetWriter {
   /// is there.
   void commit(DatasetMeta meta);
 
-  /// Where the arrays lie until commit: for a writer that wants to read back what it wrote.
+  /// Returns where the arrays lie until commit: for a writer that wants to read back what it wrote.
   const std::filesystem::path& temporary_folder() const { return temporary_; }
 
  private:

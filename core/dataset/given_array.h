@@ -42,7 +42,7 @@ class GivenArray {
   /// Throws what parse_npy_header throws, and kUnsupported for elements that are no numbers.
   explicit GivenArray(const ArraySource& source);
 
-  /// The path of the file, or the name that the array in memory was given.
+  /// Returns the path of the file, or the name that the array in memory was given.
   const std::filesystem::path& path() const { return path_; }
   const std::vector<std::int64_t>& shape() const { return header_.shape; }
   std::int64_t count() const { return header_.count(); }
@@ -50,7 +50,7 @@ class GivenArray {
   std::string shape_text() const;
   /// NumPy's type string as the file has it (">u8"): for messages.
   const std::string& descr() const { return header_.descr; }
-  /// The type of the elements as they are read.
+  /// Returns the type of the elements as they are read.
   ElementType type() const { return type_; }
   bool has_integers() const;
 
@@ -65,9 +65,9 @@ class GivenArray {
   /// Reads out.size() integers of any type from `first` on, each as int64. Throws as read() does.
   void read_integers(std::int64_t first, std::span<std::int64_t> out) const;
 
-  /// Whether Fortran order makes a difference.
+  /// Returns whether Fortran order makes a difference.
   bool in_fortran_order() const { return fortran_; }
-  /// Whether elements are read as they lie in the file, whatever their order.
+  /// Returns whether elements are read as they lie in the file, whatever their order.
   bool as_stored() const { return !swapped_ && widening_ == Widening::kNone; }
   /// They, in the order of the file.
   template <class T>

@@ -47,8 +47,8 @@ struct CscView {
   bool has_edge_ids = false;
 };
 
-/// How far the entries of stored alias tables are apart. Behind each come two source nodes, of such indices,
-/// so that a draw reads one place of memory and not two: the edge's own, and the alias's.
+/// Returns how far the entries of stored alias tables are apart. Behind each come two source nodes, of such
+/// indices, so that a draw reads one place of memory and not two: the edge's own, and the alias's.
 constexpr std::size_t alias_entry_bytes(std::size_t index_bytes) {
   return sizeof(AliasEntry) + 2 * index_bytes;
 }
@@ -69,7 +69,7 @@ struct WeightView {
   std::span<const std::byte* const> parts;  // [P] entry of the partition's first edge
   std::size_t entry_bytes = sizeof(AliasEntry);
 
-  /// The table of a row of `count` edges that begins at edge `begin` of the partition.
+  /// Returns the table of a row of `count` edges that begins at edge `begin` of the partition.
   AliasTableView table(std::size_t part, std::int64_t begin, std::size_t count) const {
     return {.first = parts[part] + static_cast<std::size_t>(begin) * entry_bytes,
             .count = count,
@@ -102,7 +102,8 @@ struct AttrView {
   std::int64_t row_elements = 0;
 };
 
-/// Which partition owns a node: the last p with offsets[p] <= id. O(log P); the caller has checked the range.
+/// Returns which partition owns a node: the last p with offsets[p] <= id. O(log P); the caller has checked
+/// the range.
 inline int partition_of(std::span<const std::int64_t> offsets, std::int64_t id) {
   int lo = 0, hi = static_cast<int>(offsets.size()) - 1;
   while (hi - lo > 1) {

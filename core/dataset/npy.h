@@ -40,7 +40,8 @@ enum class NpyForms { kOwn, kGiven };
 NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesystem::path& path,
                            NpyForms forms = NpyForms::kOwn);
 
-/// The header of an array in memory, which `name` stands for in errors; data_offset is 0. Throws as above.
+/// Returns the header of an array in memory, which `name` stands for in errors; data_offset is 0. Throws as
+/// above.
 NpyHeader given_npy_header(const std::string& descr, const std::vector<std::int64_t>& shape,
                            std::uint64_t bytes, const std::filesystem::path& name);
 

@@ -23,9 +23,9 @@ class PartitionPeers {
   virtual ~PartitionPeers() = default;
   /// Asks the owner of a partition, and does not wait. Any thread. Throws kNotFound where nobody has it.
   virtual Ticket ask(int partition, PeerBytes question) = 0;
-  /// The answer to a question, each once. An owner that has died is waited for, or a replica asked, up to a
-  /// deadline; then it throws kPeerDied or kTimeout naming the machine. Throws what an owner refused, naming
-  /// it, where none is there that has not.
+  /// Returns the answer to a question, each once. An owner that has died is waited for, or a replica asked,
+  /// up to a deadline; then it throws kPeerDied or kTimeout naming the machine. Throws what an owner refused,
+  /// naming it, where none is there that has not.
   virtual PeerAnswer wait(Ticket ticket) = 0;
   /// Nobody waits for it any more.
   virtual void drop(Ticket ticket) noexcept = 0;

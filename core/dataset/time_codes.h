@@ -26,7 +26,7 @@ inline std::vector<std::int64_t> time_bounds(std::vector<std::int64_t> sample) {
   return bounds;
 }
 
-/// How many bounds are earlier, counted from INT16_MIN on.
+/// Returns how many bounds are earlier, counted from INT16_MIN on.
 inline std::int16_t time_code(std::span<const std::int64_t> bounds, std::int64_t time) {
   return static_cast<std::int16_t>(std::ranges::lower_bound(bounds, time) - bounds.begin() + INT16_MIN);
 }

@@ -31,12 +31,12 @@ struct DrawnRow {
   static constexpr std::uint16_t kNoLane = UINT16_MAX;
   std::uint16_t lane = kNoLane;  // where its draws are, if they were made in vector lanes
 
-  /// The position in the row of the place that a picker has drawn.
+  /// Returns the position in the row of the place that a picker has drawn.
   std::uint64_t position_of(std::uint64_t place) const {
     return order_at == 0 ? place : checked(reinterpret_cast<const std::uint32_t*>(order_at)[place]);
   }
 
-  /// A position that was read from a file, which must not become an address unless it is in the row.
+  /// Returns a position that was read from a file, which must not become an address unless it is in the row.
   std::uint32_t checked(std::uint32_t read) const {
     if (read < degree) return read;
     throw DamagedRow{DamagedRow::What::kPosition, 0, 0, static_cast<std::int64_t>(original_id)};

@@ -24,7 +24,7 @@ class ExcludedEdges {
   void finish();
 
   bool any(int edge_type) const { return !types_[static_cast<std::size_t>(edge_type)].sources.empty(); }
-  /// The sources whose edges to the destination are excluded: sorted, each once.
+  /// Returns the sources whose edges to the destination are excluded: sorted, each once.
   std::span<const std::int64_t> sources_of(int edge_type, std::int64_t dst) const;
   bool contains(int edge_type, std::int64_t src, std::int64_t dst) const;
 
@@ -44,13 +44,13 @@ class ExcludedEdges {
   std::size_t num_pairs(int edge_type) const {
     return types_[static_cast<std::size_t>(edge_type)].sources.size();
   }
-  /// A number below num_pairs() that a destination has for its own, by what sources_of() gave of it.
+  /// Returns a number below num_pairs() that a destination has for its own, by what sources_of() gave of it.
   std::size_t number_of(int edge_type, std::span<const std::int64_t> sources) const {
     return static_cast<std::size_t>(sources.data() -
                                     types_[static_cast<std::size_t>(edge_type)].sources.data());
   }
   std::size_t bytes() const;
-  /// What so many pairs take at most.
+  /// Returns what so many pairs take at most.
   static std::size_t max_bytes(int num_edge_types, std::size_t pairs);
 
  private:

@@ -53,7 +53,7 @@ class ExcludedRows {
   /// Makes the alias table of what is left of a row; false where all that is left weighs nothing. Throws
   /// kInvalid for weights that cannot be.
   bool make_table(Row& row, const Weights& weights);
-  /// The table, until another is made.
+  /// Returns the table, until another is made.
   const AliasEntry* table(const Row& row) const { return tables_.data() + row.table; }
 
   std::size_t bytes() const;

@@ -59,7 +59,7 @@ struct StreamOptions {
 /// Two streams have one name: that of first draws, and that of draws that were rejected.
 enum class Try : std::uint32_t { kFirst = 0, kAgain = 1 };
 
-/// The 64-bit key of one stream; node_stream() below is the one way to come by it.
+/// Returns the 64-bit key of one stream; node_stream() below is the one way to come by it.
 HOPFEED_HOST_DEVICE inline std::uint64_t stream_key(const StreamOptions& o, Try which) {
   const RandomWords outer = philox(static_cast<std::uint32_t>(o.purpose), o.hop, o.edge_type,
                                    static_cast<std::uint32_t>(which), o.seed);
@@ -78,7 +78,7 @@ struct NodeStream {
   std::uint64_t node;
   std::uint32_t tree;  // position of the seed in a disjoint batch, else 0
 
-  /// The stream of another node under the same keys.
+  /// Returns the stream of another node under the same keys.
   HOPFEED_HOST_DEVICE NodeStream of(std::uint64_t other, std::uint32_t other_tree = 0) const {
     return {key, retry_key, other, other_tree};
   }
@@ -111,7 +111,8 @@ HOPFEED_HOST_DEVICE inline Bounded bounded(std::uint32_t word, std::uint32_t bou
   return {static_cast<std::uint32_t>(wide >> 32), low < bound && low < (0u - bound) % bound};
 }
 
-/// An exact draw from [0, bound), 1 <= bound < 2^32, that begins with `word`, the stream's word for `draw`.
+/// Returns an exact draw from [0, bound), 1 <= bound < 2^32, that begins with `word`, the stream's word for
+/// `draw`.
 HOPFEED_HOST_DEVICE inline std::uint32_t draw_below(const NodeStream& stream, std::uint32_t draw,
                                                     std::uint32_t word, std::uint32_t bound) {
   Bounded result = bounded(word, bound);
@@ -122,8 +123,8 @@ HOPFEED_HOST_DEVICE inline std::uint32_t draw_below(const NodeStream& stream, st
   return result.value;
 }
 
-/// A draw below a bound of 2^32 or more: 64 bits from two words. Rejection has a chance below 2^-16 for
-/// bounds below 2^48.
+/// Returns a draw below a bound of 2^32 or more: 64 bits from two words. Rejection has a chance below 2^-16
+/// for bounds below 2^48.
 HOPFEED_HOST_DEVICE inline std::uint64_t draw_below_wide(const NodeStream& stream, std::uint32_t draw,
                                                          std::uint64_t bound) {
   RandomWords words = stream.words(draw);  // a block of its own for each draw

@@ -20,7 +20,7 @@ namespace hopfeed {
 
 class LaborKept {
  public:
-  /// Whether each destination of an edge type can have a place in a table.
+  /// Returns whether each destination of an edge type can have a place in a table.
   static bool has_places(const CscView& csc) { return csc.num_dst_nodes <= kMaxDirectNodes; }
   /// Under variates with so many sources to look at in a batch: emptying the table for them costs less than
   /// that.

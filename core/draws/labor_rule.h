@@ -16,7 +16,7 @@ namespace hopfeed {
 /// all of these. The hop in the stream's key is hop / kLaborHops.
 inline constexpr std::uint32_t kLaborHops = 4;
 
-/// The variate in a hop of the stream's node, the source by its original id.
+/// Returns the variate in a hop of the stream's node, the source by its original id.
 HOPFEED_HOST_DEVICE inline std::uint64_t labor_variate(const NodeStream& stream, std::uint32_t hop) {
   const std::uint32_t word = hop % kLaborHops;
   return static_cast<std::uint64_t>(stream.words(0).word[word]) << 31 | stream.words(1).word[word] >> 1;

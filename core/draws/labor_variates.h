@@ -19,8 +19,8 @@ namespace hopfeed {
 
 class LaborVariates {
  public:
-  /// Whether the sources of an edge type are few enough for tables, and with how many sources to look at in
-  /// a hop these pay.
+  /// Returns whether the sources of an edge type are few enough for tables, and with how many sources to look
+  /// at in a hop these pay.
   static bool has_tables(const CscView& csc) { return csc.num_src_nodes <= kMaxDirectNodes; }
   static std::uint64_t looks_that_pay(const CscView& csc) {
     return static_cast<std::uint64_t>(csc.num_src_nodes) / kNodesForALook;
@@ -34,8 +34,8 @@ class LaborVariates {
     const std::uint16_t* uppers = nullptr;
     std::array<const std::uint8_t*, kCuts.size()> below{};
 
-    /// The bits of the least cut above the upper bits of a threshold, or null where most sources are below
-    /// it.
+    /// Returns the bits of the least cut above the upper bits of a threshold, or null where most sources are
+    /// below it.
     const std::uint8_t* bits_above(std::uint16_t upper) const {
       const auto cut = std::ranges::upper_bound(kCuts, upper) - kCuts.begin();
       return cut < std::ssize(kCuts) ? below[static_cast<std::size_t>(cut)] : nullptr;
@@ -48,8 +48,8 @@ class LaborVariates {
     std::uint64_t key;
     std::uint32_t first_hop, end_hop;
   };
-  /// The variates of the first hop that is wanted. Those of the others are made with it, and stay while the
-  /// key does.
+  /// Returns the variates of the first hop that is wanted. Those of the others are made with it, and stay
+  /// while the key does.
   View of(const Dataset& dataset, const Wanted& wanted) {
     const std::uint32_t word = wanted.first_hop % kLaborHops;
     if (wanted.node_type != node_type_ || wanted.key != key_ || !views_[word].uppers) make(dataset, wanted);

@@ -87,7 +87,7 @@ class OneTreeRelabel {
   }
   bool fits(std::size_t nodes) const { return slot_bits_for(nodes + more_) <= slot_bits_; }
 
-  /// Where the local id of a node is, or goes.
+  /// Returns where the local id of a node is, or goes.
   static std::uint32_t* find(std::uint32_t* table, int slot_bits, const std::int64_t* ids,
                              std::uint64_t node) {
     const std::size_t mask = (std::size_t{1} << slot_bits) - 1;

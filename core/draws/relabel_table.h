@@ -49,7 +49,7 @@ struct LocalNodes {
     }
     ids.reserve(count + more + 1);
   }
-  /// The most bytes for a batch of so many nodes, those counted that room was made for in vain.
+  /// Returns the most bytes for a batch of so many nodes, those counted that room was made for in vain.
   static std::size_t max_bytes(std::size_t nodes) { return decltype(ids)::max_bytes(nodes + 1); }
 };
 
@@ -62,8 +62,8 @@ class LocalIds {
   void close() const { nodes_.count = next_; }
 
  protected:
-  /// The local id of a node: the next one, or the one that is known; also to locals[at]. Without a branch,
-  /// since it could not be predicted: the store to ids_[next_] counts only if next_ moves on.
+  /// Returns the local id of a node: the next one, or the one that is known; also to locals[at]. Without a
+  /// branch, since it could not be predicted: the store to ids_[next_] counts only if next_ moves on.
   std::uint32_t take(std::uint64_t node, std::size_t at, bool is_new, std::uint32_t known) {
     const std::uint32_t local = choose(is_new, next_, known);
     ids_[next_] = static_cast<std::int64_t>(node);
@@ -196,7 +196,7 @@ class HashRelabel {
   static std::size_t slot(std::uint64_t node, int slot_bits) {
     return static_cast<std::size_t>(node * 0x9E3779B97F4A7C15u >> (64 - slot_bits));
   }
-  /// Where the node is, or goes.
+  /// Returns where the node is, or goes.
   static Entry* find(Entry* table, int slot_bits, std::uint32_t generation, std::uint64_t node) {
     const std::size_t mask = (std::size_t{1} << slot_bits) - 1;
     std::size_t at = slot(node, slot_bits);

@@ -13,7 +13,7 @@
 
 namespace hopfeed {
 
-/// How many neighbours a row of `degree` gives for `fanout` (-1: all).
+/// Returns how many neighbours a row of `degree` gives for `fanout` (-1: all).
 HOPFEED_HOST_DEVICE inline std::uint64_t num_drawn(std::uint64_t degree, std::int64_t fanout, bool replace) {
   if (fanout < 0 || degree == 0) return degree;
   const std::uint64_t k = static_cast<std::uint64_t>(fanout);

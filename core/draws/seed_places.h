@@ -31,7 +31,7 @@ class SeedPlaces {
     return {places_.data() + (has_begins_ ? count_ : 0), has_begins_ ? count_ : 0};
   }
   std::size_t bytes() const { return places_.bytes(); }
-  /// What bytes() comes to at most with so many seeds.
+  /// Returns what bytes() comes to at most with so many seeds.
   static std::size_t max_bytes(std::size_t seeds, std::int64_t window) {
     return ScratchArray<TimePlace>::max_bytes(most(seeds, window));
   }

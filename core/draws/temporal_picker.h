@@ -175,7 +175,7 @@ class TemporalPicker {
     return reinterpret_cast<const std::uint32_t*>(row.order_at);
   }
 
-  /// The first place of the latest edges, which are those that the row gives.
+  /// Returns the first place of the latest edges, which are those that the row gives.
   static std::uint64_t first_of(const DrawnRow& row) { return row.population - row.most; }
 
   void prefetch_order(const DrawnGroup& group, const DrawnRow& row) const {

@@ -42,7 +42,7 @@ struct TimeBracket {
   HOPFEED_HOST_DEVICE TimeBracket(std::uint64_t degree, std::uint64_t place)
       : begin(place - least(place, kHalf)), end(least(degree, place + kHalf)) {}
 
-  /// A first thought, by the share of all edges; at an edge of the row if it has one.
+  /// Returns a first thought, by the share of all edges; at an edge of the row if it has one.
   HOPFEED_HOST_DEVICE static std::uint64_t guess(std::uint64_t degree, const TimePlace& place) {
     return within(place.share * static_cast<double>(degree), degree - (degree > 0));
   }
@@ -86,7 +86,7 @@ HOPFEED_HOST_DEVICE inline void halve_codes(const std::int16_t* codes, std::int3
   size -= half;
 }
 
-/// The place of the first of values[begin, end), which rise, that is greater.
+/// Returns the place of the first of values[begin, end), which rise, that is greater.
 template <class T, class Value>
 HOPFEED_HOST_DEVICE std::uint64_t first_above(const T* values, std::uint64_t begin, std::uint64_t end,
                                               Value value) {
@@ -106,16 +106,16 @@ struct TimedRow {
   const std::int64_t* times = nullptr;
   std::uint64_t degree = 0;
 
-  /// Whether the times of a class have to decide, where `found` codes are below the place's.
+  /// Returns whether the times of a class have to decide, where `found` codes are below the place's.
   HOPFEED_HOST_DEVICE bool is_open(const TimePlace& place, std::uint64_t found) const {
     return place.open && found < degree && codes[found] == place.past;
   }
-  /// How many edges are no later than the place, where `first` is the first one of its own class.
+  /// Returns how many edges are no later than the place, where `first` is the first one of its own class.
   HOPFEED_HOST_DEVICE std::uint64_t in_class(const TimePlace& place, std::uint64_t first) const {
     return first_above(times, first, first_above(codes, first, degree, place.past), place.time);
   }
 
-  /// How many edges are no later than the place, searched for from `start` on.
+  /// Returns how many edges are no later than the place, searched for from `start` on.
   HOPFEED_HOST_DEVICE std::uint64_t num_until(const TimePlace& place, std::uint64_t start) const {
     TimeBracket bracket(degree, start);
     bracket.widen(codes, degree, place.past);
@@ -127,7 +127,7 @@ struct TimedRow {
     found += bracket.begin;
     return is_open(place, found) ? in_class(place, found) : found;
   }
-  /// The place to start at: a thought, and a better one that reads a code.
+  /// Returns the place to start at: a thought, and a better one that reads a code.
   HOPFEED_HOST_DEVICE std::uint64_t start(const TimePlace& place) const {
     if (degree == 0) return 0;
     const std::uint64_t guess = TimeBracket::guess(degree, place);

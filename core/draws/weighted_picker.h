@@ -37,7 +37,7 @@ class RemainingWeights {
     }
   }
 
-  /// How many words of `memory` a row of so many edges takes.
+  /// Returns how many words of `memory` a row of so many edges takes.
   static std::size_t words(std::size_t edges) { return 2 * edges + 1; }
   std::uint64_t total() const { return total_; }
   void remove(std::uint32_t position) {
@@ -45,7 +45,8 @@ class RemainingWeights {
     for (std::uint32_t i = position + 1; i <= size_; i += i & -i) sums_[i] -= weights_[position];
     weights_[position] = 0;
   }
-  /// The first position where the weights up to and with it sum up to more than `at`, which is below total().
+  /// Returns the first position where the weights up to and with it sum up to more than `at`, which is below
+  /// total().
   std::uint32_t find(std::uint64_t at) const {
     std::uint32_t found = 0;
     for (std::uint32_t step = std::bit_floor(size_); step > 0; step /= 2) {

@@ -27,12 +27,12 @@ HOPFEED_HOST_DEVICE inline AliasDraw alias_draw(const NodeStream& stream, std::u
   return {draw_below(stream, t, words.word[t % 2 * 2], degree), words.word[t % 2 * 2 + 1]};
 }
 
-/// Whether a draw means its column's own edge, or else the alias.
+/// Returns whether a draw means its column's own edge, or else the alias.
 HOPFEED_HOST_DEVICE inline bool is_own(const AliasDraw& draw, const AliasEntry& entry) {
   return draw.place < entry.threshold;
 }
 
-/// The position that a draw means.
+/// Returns the position that a draw means.
 HOPFEED_HOST_DEVICE inline std::uint32_t alias_position(const AliasDraw& draw, const AliasEntry& entry) {
   return is_own(draw, entry) ? draw.column : entry.alias;
 }

@@ -31,7 +31,8 @@ class BatchFeatures {
   /// rows[i]: how many of attribute i the block of `sample` has, whose views must hold until gather(). Where
   /// the consumer holds rows and leaving them out makes the block smaller, the batch is packed.
   void prepare(const Sample& sample, HeldShare held, std::vector<std::int64_t>& rows);
-  /// Whether the batch that was prepared leaves out what its consumer holds (core/batch/packed_block.h).
+  /// Returns whether the batch that was prepared leaves out what its consumer holds
+  /// (core/batch/packed_block.h).
   bool packed() const { return packed_; }
   /// Announces an array for each attribute; at[i] is its number.
   void lay_out(std::span<const std::int64_t> rows, BlockWriter& out, std::vector<int>& at) const;
@@ -50,7 +51,7 @@ class BatchFeatures {
               const NearlyDone& nearly_done);
   /// The batch that was prepared is not gathered.
   void drop();
-  /// The counts of all attributes together.
+  /// Returns the counts of all attributes together.
   TierCounts counts() const;
   /// Memory for telling held rows from others: what it is, and comes to in batches within `bounds`.
   std::size_t split_bytes() const;

@@ -37,7 +37,7 @@ class BlockArrays {
   /// Counts what a sample has, all but feature_rows; `counts` is used again from batch to batch.
   static void count(const Sample& sample, const BatchKey& key, Counts& counts);
   void lay_out(const Counts& counts, BlockWriter& out, Places& at) const;
-  /// What the header of a block of magic kBlockMagic says, but for what BlockWriter fills in.
+  /// Returns what the header of a block of magic kBlockMagic says, but for what BlockWriter fills in.
   BlockHeader header(const BatchKey& key) const;
   /// Throws kInvalid where an attribute has the name of a field of batches within `most`.
   void require_names_of_their_own(const Counts& most) const;

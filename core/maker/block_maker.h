@@ -35,10 +35,10 @@ class BlockMaker {
   virtual void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {}) = 0;
   /// The batch of the last `sample` is not written: lets go of what is kept for it. Scratch stays.
   virtual void drop() = 0;
-  /// The block that was written last, for the host to look through: a copy where it lies elsewhere. Good
-  /// until the next call.
+  /// Returns the block that was written last, for the host to look through: a copy where it lies elsewhere.
+  /// Good until the next call.
   virtual std::span<const std::byte> written(std::span<const std::byte> block) { return block; }
-  /// Rows of its batches by where they were read.
+  /// Returns the rows of its batches by where they were read.
   virtual TierCounts tier_counts() const = 0;
   /// So far; nothing in graph mode cpu.
   virtual GpuUse gpu_use() const { return {}; }

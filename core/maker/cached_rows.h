@@ -16,15 +16,15 @@ class CachedRows {
   /// not stay.
   virtual void announce(std::span<const std::int64_t> ids) = 0;
 
-  /// The places, among the announced ids, of those that nobody will have brought by take(): they are not
-  /// there, and no batch that was announced before wants them. To read them may begin at once.
+  /// Returns the places, among the announced ids, of those that nobody will have brought by take(): they are
+  /// not there, and no batch that was announced before wants them. To read them may begin at once.
   virtual std::span<const std::size_t> absent() const = 0;
 
   struct Hit {
     std::size_t at = 0;              // of the ids that were announced
     const std::byte* row = nullptr;  // row_bytes, which stay as they are until keep() or drop()
   };
-  /// The rows of the batch that are there, pinned; by rising `at`.
+  /// Returns the rows of the batch that are there, pinned; by rising `at`.
   virtual std::span<const Hit> take() = 0;
   /// The batch is whole, and at(i) the row of the i-th id: keeps those that are worth it, and lets go of the
   /// pins.

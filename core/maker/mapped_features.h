@@ -22,8 +22,8 @@ class MappedFeatures : public FeatureSource {
   TierCounts counts_;
 };
 
-/// The factory of them, and of PartitionedFeatures where partitions lie on other machines. Throws kNotFound
-/// naming the attributes that exist.
+/// Returns the factory of them, and of PartitionedFeatures where partitions lie on other machines. Throws
+/// kNotFound naming the attributes that exist.
 std::unique_ptr<FeatureSource> mapped_features(const Dataset& dataset, const FeatureName& feature);
 
 }  // namespace hopfeed

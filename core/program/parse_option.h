@@ -8,17 +8,17 @@
 
 namespace hopfeed {
 
-/// A whole number from `min` to `max`; T is int, std::int64_t or std::uint64_t. Throws kInvalid:
+/// Returns a whole number from `min` to `max`; T is int, std::int64_t or std::uint64_t. Throws kInvalid:
 /// "--seed is '-1'; give a whole number from 0 to 18446744073709551615".
 template <class T>
 T parse_whole(const std::string& text, const std::string& option, T min = std::numeric_limits<T>::min(),
               T max = std::numeric_limits<T>::max());
 
-/// A finite number.
+/// Returns a finite number.
 double parse_real(const std::string& text, const std::string& option);
 
-/// Bytes: a whole number, or one followed by K, M, G or T (powers of 1024; "4G", "4GB" and "4GiB" are the
-/// same).
+/// Returns Bytes: a whole number, or one followed by K, M, G or T (powers of 1024; "4G", "4GB" and "4GiB" are
+/// the same).
 std::size_t parse_size(const std::string& text, const std::string& option);
 
 /// How many rows a cache is to hold: "0.2" that share of them, "4G" as many as fit into so many bytes, "auto"

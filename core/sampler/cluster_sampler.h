@@ -29,7 +29,7 @@ class ClusterIndex {
                                      static_cast<std::size_t>(begin_[cluster + 1] - begin_[cluster]));
   }
   std::size_t bytes() const { return (begin_.size() + nodes_.size()) * sizeof(std::int64_t); }
-  /// Nodes of the `count` largest clusters together.
+  /// Returns the nodes of the `count` largest clusters together.
   std::int64_t largest(std::int64_t count) const;
 
  private:

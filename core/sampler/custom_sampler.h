@@ -22,8 +22,8 @@ class CustomSampler {
   /// What it throws ends the batch, not the worker: next() throws it.
   virtual void sample(const SampleRequest& request, SampleBuilder& out) = 0;
   virtual std::size_t num_hops() const = 0;
-  /// What no sample of so many seeds exceeds: a slot of the channel is planned for it, and a larger batch is
-  /// an error.
+  /// Returns what no sample of so many seeds exceeds: a slot of the channel is planned for it, and a larger
+  /// batch is an error.
   virtual SampleBounds bounds(SeedCounts seeds) const = 0;
   /// Memory of its own, beside the builder's: what it holds, and what that can come to with samples of so
   /// many seeds. It counts where the loader asks whether its workers fit.

@@ -24,8 +24,8 @@ class CustomSamplerAdapter : public Sampler {
   SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override { return num_hops_; }
   std::size_t scratch_bytes() const override { return builder_.scratch_bytes() + custom_->scratch_bytes(); }
-  /// What the scratch comes to at most; where batches exclude edges, with what the custom sampler finds out
-  /// about rows by one ExcludedRows.
+  /// Returns what the scratch comes to at most; where batches exclude edges, with what the custom sampler
+  /// finds out about rows by one ExcludedRows.
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
  private:

@@ -21,8 +21,8 @@ struct EdgeTypePlan {
   bool positions = false;  // an attribute of it is gathered
 };
 
-/// The plan of each edge type. Throws kInvalid, kNotFound or kUnsupported for options that the dataset
-/// cannot fulfil.
+/// Returns the plan of each edge type. Throws kInvalid, kNotFound or kUnsupported for options that the
+/// dataset cannot fulfil.
 std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOptions& options);
 
 }  // namespace hopfeed

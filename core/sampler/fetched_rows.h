@@ -31,8 +31,8 @@ class FetchedRows {
   /// Asks for the rows that are not here yet, in one go. Nodes whose rows are on this machine are passed
   /// over. The rows stay at least until kKept others have come. Throws what PartitionPeers throws.
   void fetch(std::span<const std::int64_t> nodes);
-  /// The row of a node in another partition; asks for it where it is not here. It stays as those of fetch()
-  /// do.
+  /// Returns the row of a node in another partition; asks for it where it is not here. It stays as those of
+  /// fetch() do.
   Row row(std::int64_t node);
   std::size_t bytes() const { return bytes_ + retired_bytes_; }
 

@@ -67,7 +67,7 @@ class NarrowArray {
         return read<std::int64_t>(i);
     }
   }
-  /// The numbers as an array, whose width the caller has looked at.
+  /// Returns the numbers as an array, whose width the caller has looked at.
   template <class Number>
   const Number* as() const {
     return reinterpret_cast<const Number*>(first_);
@@ -83,7 +83,7 @@ class NarrowArray {
   int width_ = 8;
 };
 
-/// The fewest bytes that hold numbers up to `most`.
+/// Returns the fewest bytes that hold numbers up to `most`.
 inline int narrow_width(std::uint64_t most) {
   return most <= 0xFF ? 1 : most <= 0xFFFF ? 2 : most <= 0xFFFFFFFF ? 4 : 8;
 }

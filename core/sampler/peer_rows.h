@@ -62,7 +62,7 @@ class WholeNodeAttr {
   WholeNodeAttr(const WholeNodeAttr&) = delete;
   WholeNodeAttr& operator=(const WholeNodeAttr&) = delete;
   const AttrView& view() const { return view_; }
-  /// The size of the copy; 0 where there is none.
+  /// Returns the size of the copy; 0 where there is none.
   std::size_t bytes() const { return copy_.capacity(); }
 
  private:

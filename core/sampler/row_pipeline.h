@@ -46,7 +46,7 @@ struct EdgeScratch {
   std::size_t bytes() const {
     return sources.bytes() + edge_ids.bytes() + positions.bytes() + per_dst.bytes();
   }
-  /// What bytes() comes to at most with so many edges into so many destinations.
+  /// Returns what bytes() comes to at most with so many edges into so many destinations.
   static std::size_t max_bytes(std::size_t edges, std::size_t destinations, const ExpandOptions& options) {
     return decltype(sources)::max_bytes(edges) + decltype(per_dst)::max_bytes(destinations) +
            decltype(edge_ids)::max_bytes(options.edge_ids ? edges : 0) +
@@ -74,8 +74,8 @@ struct ExpandScratch {
       sum += group.at.bytes() + group.edge_at.bytes() + group.positions.bytes() + group.trees.bytes();
     return sum;
   }
-  /// What bytes() comes to at most where destinations that are expanded together give `group` neighbours,
-  /// and pickers take `most`.
+  /// Returns what bytes() comes to at most where destinations that are expanded together give `group`
+  /// neighbours, and pickers take `most`.
   static std::size_t max_bytes(std::size_t group, const ExpandOptions& options, bool trees,
                                const PickScratch::Most& most) {
     return std::extent_v<decltype(placed)> *

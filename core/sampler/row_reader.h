@@ -30,10 +30,10 @@ class Row {
     return read(neighbors_, neighbor_bytes_, left_out_.place(i));
   }
   void prefetch(std::uint64_t i) const { prefetch_line(neighbors_ + left_out_.place(i) * neighbor_bytes_); }
-  /// Position of the edge in the import; only where the dataset stores edge ids.
+  /// Returns position of the edge in the import; only where the dataset stores edge ids.
   std::int64_t edge_id(std::uint64_t i) const { return read(edge_ids_, edge_id_bytes_, left_out_.place(i)); }
-  /// Position of the edge in the dataset's order: what rows of edge attributes go by. Those of a copy in a
-  /// halo lie behind all others, and are this machine's own.
+  /// Returns position of the edge in the dataset's order: what rows of edge attributes go by. Those of a copy
+  /// in a halo lie behind all others, and are this machine's own.
   std::int64_t position(std::uint64_t i) const {
     return first_edge_ + static_cast<std::int64_t>(left_out_.place(i));
   }
@@ -93,8 +93,8 @@ class RowReader {
     row.first_edge_ = part.first_edge + begin;
     return row;
   }
-  /// The row of a node without the edges that a batch excludes: what draws from it draws as if they were not
-  /// there. Good until excluded.make_room() or begin().
+  /// Returns the row of a node without the edges that a batch excludes: what draws from it draws as if they
+  /// were not there. Good until excluded.make_room() or begin().
   Row row(std::int64_t node, ExcludedRows& excluded) const {
     Row row = this->row(node);
     const std::span<const std::int64_t> sources = excluded.sources_of(edge_type_, node);
@@ -114,8 +114,8 @@ class RowReader {
     return node;
   }
 
-  /// The greatest degree of all rows on this machine: a bound for what a sampler keeps of one. Reads every
-  /// row record (0.1 s for 25 million nodes), so it is for those who plan memory, not for each worker.
+  /// Returns the greatest degree of all rows on this machine: a bound for what a sampler keeps of one. Reads
+  /// every row record (0.1 s for 25 million nodes), so it is for those who plan memory, not for each worker.
   /// Damaged rows do not count: row() refuses them.
   std::size_t greatest_degree() const {
     std::uint64_t greatest = 0;
@@ -132,7 +132,7 @@ class RowReader {
   }
 
  private:
-  /// The row of a node in a partition elsewhere: its copy in a halo, or as its owner gives it.
+  /// Returns the row of a node in a partition elsewhere: its copy in a halo, or as its owner gives it.
   Row other_row(std::int64_t node) const {
     if (const std::int64_t copy = dataset_->halo_id(csc_.dst_type, node); copy >= 0) {
       Row row = this->row(copy);
@@ -161,7 +161,7 @@ class RowReader {
   std::shared_ptr<FetchedRows> fetched_;  // of other partitions, where there are some
 };
 
-/// What finding excluded edges may take of samples with so many pairs, where so many rows are in use
+/// Returns what finding excluded edges may take of samples with so many pairs, where so many rows are in use
 /// together, which are distinct or known already. Reads every row record.
 inline ExcludedRows::Most most_excluded(const Dataset& dataset, std::size_t pairs, std::size_t rows) {
   ExcludedRows::Most most{.edge_types = static_cast<std::size_t>(dataset.num_edge_types()), .pairs = pairs};

@@ -22,8 +22,8 @@ class SampleBuilder {
 
   /// A new sample: its first nodes are the distinct seeds.
   void begin(const SampleRequest& request);
-  /// The local id of a node, which joins the sample unless it is there. Throws kInvalid where `dataset_id` is
-  /// no node.
+  /// Returns the local id of a node, which joins the sample unless it is there. Throws kInvalid where
+  /// `dataset_id` is no node.
   std::uint32_t add_node(int node_type, std::int64_t dataset_id);
   /// Edge i of a row of the edge type, between nodes that are there. Throws kInvalid for a local id that is
   /// not given, a row of another edge type and ends that are not that edge's, and kUnsupported for an edge

@@ -107,14 +107,14 @@ class Sampler {
   virtual SampleBounds bounds(SeedCounts seeds) const = 0;
   /// Entries of `per_hop` of edges; of nodes it is one more.
   virtual std::size_t num_hops() const = 0;
-  /// Bytes of scratch held.
+  /// Returns the bytes of scratch held.
   virtual std::size_t scratch_bytes() const = 0;
-  /// What tables that the graph bounds may take once it samples, in bytes beyond what it holds when it is
-  /// made.
+  /// Returns what tables that the graph bounds may take once it samples, in bytes beyond what it holds when
+  /// it is made.
   virtual std::size_t later_table_bytes() const { return 0; }
-  /// What scratch_bytes() can come to with samples of so many seeds.
+  /// Returns what scratch_bytes() can come to with samples of so many seeds.
   virtual std::size_t max_scratch_bytes(SeedCounts seeds) const = 0;
-  /// What a GPU sampled and holds; empty for samplers without one.
+  /// Returns what a GPU sampled and holds; empty for samplers without one.
   virtual GpuUse gpu_use() const { return {}; }
 };
 

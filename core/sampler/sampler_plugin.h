@@ -36,7 +36,8 @@ struct SamplerPlugin {
   CustomSamplerFactory make;
 };
 
-/// The absolute path of a plugin; whether it is there is not asked. Throws kInvalid for an empty name.
+/// Returns the absolute path of a plugin; whether it is there is not asked. Throws kInvalid for an empty
+/// name.
 std::filesystem::path plugin_path(const std::filesystem::path& library);
 
 /// Loads the library for the life of the process and registers its sampler; again is no error. Returns the

@@ -38,7 +38,7 @@ class LinkList {
   const std::filesystem::path& file() const { return options_.file; }
   bool has_labels() const { return !options_.labels.empty(); }
   bool has_times() const { return !options_.times.empty(); }
-  /// The smallest of all labels; 0 where the list has none.
+  /// Returns the smallest of all labels; 0 where the list has none.
   std::int64_t smallest_label() const { return smallest_label_; }
 
   struct Positions {

@@ -37,7 +37,7 @@ class LinkSet {
   LinkSet(const LinkSet&) = delete;
   LinkSet& operator=(const LinkSet&) = delete;
 
-  /// Whether it is more than a split of the dataset, so that workers have to be told.
+  /// Returns whether it is more than a split of the dataset, so that workers have to be told.
   bool given() const { return given_; }
   /// Throws kInvalid naming the first end that is no node of the dataset.
   void check(const DatasetMeta& meta, int edge_type) const;

@@ -44,7 +44,7 @@ class NegativeDraws {
   /// Into reused memory; allocates nothing else. Throws kInvalid where a link has no negative that could be,
   /// kCorrupt naming file and row where the graph is damaged.
   void draw(const Links& links, Negatives& out);
-  /// All that it holds, from the start on.
+  /// Returns all that it holds, from the start on.
   std::size_t bytes() const;
 
  private:
@@ -67,9 +67,9 @@ class NegativeDraws {
   /// Draws all negatives of a batch whose edges lie on several machines: attempt by attempt, so that each
   /// asks all of them together.
   void draw_together(const Links& links, Negatives& out);
-  /// Whether each pair is taken.
+  /// Returns whether each pair is taken.
   std::vector<char> taken(std::span<const Pair> pairs) const;
-  /// Whether it is an edge or a link, which strict negatives must not be.
+  /// Returns whether it is an edge or a link, which strict negatives must not be.
   bool taken(const Pair& pair) const;
   Pair scan_pairs(const Draw& draw);
   std::int64_t scan_destinations(const Draw& draw, std::int64_t source) const;

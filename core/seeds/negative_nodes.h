@@ -33,15 +33,15 @@ class NegativeNodes {
 
   int node_type() const { return node_type_; }
   std::int64_t count() const { return count_; }
-  /// How many exist.
+  /// Returns how many exist.
   std::int64_t existing(std::optional<std::int64_t> time) const {
     return by_time_ && time ? by_time_->count_until(*time) : count_;
   }
   /// Original id of number i.
   std::int64_t node(std::int64_t i) const { return by_time_ ? by_time_->node(i) : i; }
-  /// What the first `existing` weigh together; where it is 0, none of them can be drawn.
+  /// Returns what the first `existing` weigh together; where it is 0, none of them can be drawn.
   std::uint64_t total(std::int64_t existing) const;
-  /// What a node (original id) weighs: of the same whole; 0 where it does not exist at that time.
+  /// Returns what a node (original id) weighs: of the same whole; 0 where it does not exist at that time.
   std::uint64_t weight(std::int64_t node, std::optional<std::int64_t> time) const {
     return by_time_ && time && !by_time_->exists(node, *time) ? 0 : weight(node);
   }

@@ -13,8 +13,8 @@
 
 namespace hopfeed {
 
-/// The number of the seeds' node type; `name` empty: the first. Throws kNotFound for a type that is not
-/// there, kInvalid for several ("paper,author"): a loader has seeds of one type.
+/// Returns the number of the seeds' node type; `name` empty: the first. Throws kNotFound for a type that is
+/// not there, kInvalid for several ("paper,author"): a loader has seeds of one type.
 int seed_node_type(const DatasetMeta& meta, const std::string& name);
 
 struct NodeInput {
@@ -43,7 +43,7 @@ class NodeSet {
   NodeSet(const NodeSet&) = delete;
   NodeSet& operator=(const NodeSet&) = delete;
 
-  /// Whether it is more than a split of the dataset, so that workers have to be told.
+  /// Returns whether it is more than a split of the dataset, so that workers have to be told.
   bool given() const { return given_; }
   /// Throws kInvalid naming the first seed that is no node of the dataset.
   void check(const DatasetMeta& meta, int node_type) const;

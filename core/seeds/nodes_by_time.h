@@ -14,7 +14,8 @@
 
 namespace hopfeed {
 
-/// An attribute that is a time of nodes. Throws kNotFound, and kInvalid where it is not one int64 per node.
+/// Returns an attribute that is a time of nodes. Throws kNotFound, and kInvalid where it is not one int64 per
+/// node.
 AttrView node_times(const Dataset& dataset, int node_type, const std::string& time);
 
 class NodesByTime {
@@ -23,11 +24,11 @@ class NodesByTime {
   /// of an original id that is none, and what WholeNodeAttr throws.
   NodesByTime(const Dataset& dataset, int node_type, const std::string& time);
 
-  /// How many exist at `time`: those whose time is no later.
+  /// Returns how many exist at `time`: those whose time is no later.
   std::int64_t count_until(std::int64_t time) const;
   /// Original id of the i-th; equal times by original id.
   std::int64_t node(std::int64_t i) const { return nodes_[static_cast<std::size_t>(i)].id; }
-  /// Whether a node (original id) exists at `time`.
+  /// Returns whether a node (original id) exists at `time`.
   bool exists(std::int64_t node, std::int64_t time) const;
   std::size_t bytes() const { return nodes_.capacity() * sizeof(Node) + times_.bytes(); }
 

@@ -30,13 +30,14 @@ struct SeedRoom {
 class SeedFields {
  public:
   virtual ~SeedFields() = default;
-  /// Positions of an epoch.
+  /// Returns the positions of an epoch.
   virtual std::int64_t size() const = 0;
-  /// The seeds of a batch; views that hold until the next call. Throws kInvalid for a key outside the list.
+  /// Returns the seeds of a batch; views that hold until the next call. Throws kInvalid for a key outside the
+  /// list.
   virtual std::span<const TypedSeeds> seeds(const BatchKey& key) = 0;
-  /// The edges that neighbours must not come by in the batch of the last seeds(); null: none.
+  /// Returns the edges that neighbours must not come by in the batch of the last seeds(); null: none.
   virtual const ExcludedEdges* excluded() const = 0;
-  /// What no batch of so many positions has more of.
+  /// Returns what no batch of so many positions has more of.
   virtual std::vector<SeedCount> most_seeds(std::int64_t positions) const = 0;
   /// Announces the arrays of one node or edge type.
   virtual void lay_out(Store store, int type, const SeedRoom& room, BlockWriter& out,
@@ -45,9 +46,10 @@ class SeedFields {
   virtual void write(const Sample& sample, const SeedArrays& at, BlockWriter& out) const = 0;
   /// Writes the field `batch` of disjoint batches: which of the batch's positions each tree belongs to.
   virtual void write_owners(std::span<const std::int64_t> trees, std::int64_t* out) const = 0;
-  /// All memory that it holds now.
+  /// Returns all memory that it holds now.
   virtual std::size_t bytes() const = 0;
-  /// What of it does not depend on the batch, and what batches of at most so many positions take beside it.
+  /// Returns what of it does not depend on the batch, and what batches of at most so many positions take
+  /// beside it.
   virtual std::size_t table_bytes() const = 0;
   virtual std::size_t scratch_bytes(std::int64_t positions) const = 0;
 };

@@ -23,17 +23,17 @@ struct SplitByPartition {
   bool same_count = false;
 };
 
-/// Which partition a trainer is beside: trainers are dealt to partitions in equal stretches of ranks, as
-/// launchers number them, machine by machine.
+/// Returns which partition a trainer is beside: trainers are dealt to partitions in equal stretches of ranks,
+/// as launchers number them, machine by machine.
 int partition_of_rank(std::int64_t rank, std::int64_t world_size, int num_partitions);
 
-/// Those of `nodes` (original ids) that one trainer gets, in their order within each partition. Over all
-/// ranks each comes once. Throws kInvalid for a rank that is none, an id that is no node, and fewer nodes
+/// Returns those of `nodes` (original ids) that one trainer gets, in their order within each partition. Over
+/// all ranks each comes once. Throws kInvalid for a rank that is none, an id that is no node, and fewer nodes
 /// than trainers.
 std::vector<std::int64_t> node_split(const Dataset& dataset, int node_type,
                                      std::span<const std::int64_t> nodes, const SplitByPartition& split);
-/// The positions of one trainer's links among `pairs` [2P] (source, destination, ...; original ids); a link
-/// belongs to its destination's partition, where its row is.
+/// Returns the positions of one trainer's links among `pairs` [2P] (source, destination, ...; original ids);
+/// a link belongs to its destination's partition, where its row is.
 std::vector<std::int64_t> edge_split(const Dataset& dataset, int edge_type,
                                      std::span<const std::int64_t> pairs, const SplitByPartition& split);
 

@@ -127,7 +127,7 @@ class DeviceRows {
     return counts;
   }
 
-  /// Bytes of the device's memory, the held rows' included.
+  /// Returns the bytes of the device's memory, the held rows' included.
   std::size_t device_bytes() const {
     return held_.bytes() + parts_.bytes() + partition_offsets_.bytes() + over_uva_.bytes() +
            numbers_.bytes() + sorted_order_.bytes() + sorted_ids_.bytes();
@@ -138,7 +138,7 @@ class DeviceRows {
 
   static std::int64_t stride(const HostRows& rows) { return rows.stride == 0 ? rows.row_bytes : rows.stride; }
 
-  /// Bytes of a row of a type that is converted; none for other types.
+  /// Returns the bytes of a row of a type that is converted; none for other types.
   static std::optional<std::uint64_t> bytes_of(ElementType type, std::uint64_t elements) {
     switch (type) {
       case ElementType::kFloat32:
@@ -219,7 +219,7 @@ class DeviceRows {
     return to.data();
   }
 
-  /// The greatest power of two, a stretch at most, that all rows begin at multiples of.
+  /// Returns the greatest power of two, a stretch at most, that all rows begin at multiples of.
   unsigned granule(const std::vector<FeaturePart>& parts) const {
     std::uint64_t all = kStretch;
     for (const FeaturePart& part : parts) {

@@ -46,17 +46,18 @@ class DeviceSampler : public Sampler {
   /// Samples on the device alone: kNone, and device_sample() is the batch; else why the CPU has to sample
   /// it.
   gpu::Fallback sample_there(const SampleRequest& request);
-  /// The batch of the last sample_there(). Where results stay on the device its views are of memory there,
-  /// but for per_hop and seed_index: EngineNodes' ids, and for each edge its target in place of per_dst.
+  /// Returns the batch of the last sample_there(). Where results stay on the device its views are of memory
+  /// there, but for per_hop and seed_index: EngineNodes' ids, and for each edge its target in place of
+  /// per_dst.
   const Sample& device_sample() const { return result_; }
   SampleBounds bounds(SeedCounts seeds) const override { return cpu_.bounds(seeds); }
   std::size_t num_hops() const override { return cpu_.num_hops(); }
-  /// Bytes of the host's memory: pinned memory, and what the CPU sampler holds.
+  /// Returns the bytes of the host's memory: pinned memory, and what the CPU sampler holds.
   std::size_t scratch_bytes() const override;
   std::size_t later_table_bytes() const override { return cpu_.later_table_bytes(); }
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
-  /// The bits of a dataset id, where an id is packed behind its tree.
+  /// Returns the bits of a dataset id, where an id is packed behind its tree.
   int node_bits() const { return node_bits_; }
   /// Batches so far, on the device (kNone) and, by reason, on the CPU.
   std::uint64_t batches(gpu::Fallback reason) const { return batches_[static_cast<std::size_t>(reason)]; }
@@ -65,7 +66,7 @@ class DeviceSampler : public Sampler {
   std::uint64_t replays() const { return engine_ ? engine_->replays() : 0; }
   /// Until the engine is there, where it is made meanwhile. Throws what went wrong.
   void wait_until_up();
-  /// How often the host has waited for the device; 0 where nothing of these options runs there.
+  /// Returns how often the host has waited for the device; 0 where nothing of these options runs there.
   std::uint64_t waits() const { return engine_ ? engine_->waits() : 0; }
 
  private:

@@ -52,7 +52,7 @@ class SlotsOn : public ChannelMemory, public DeviceSide {
     for (auto slot = first; slot != end; ++slot) await(slot->second);
     uses_.erase(first, end);
   }
-  /// Whether settle() of the slot would not wait; then that is done.
+  /// Returns whether settle() of the slot would not wait; then that is done.
   bool try_settle(std::size_t offset) {
     const std::lock_guard lock(mutex_);
     const auto uses = uses_.find(offset);

@@ -23,7 +23,7 @@ struct AutoGraphModeOptions {
 };
 AutoGraphMode auto_graph_mode(const AutoGraphModeOptions& options);
 
-/// The mode for a GPU that can be used, where all copies take so many bytes.
+/// Returns the mode for a GPU that can be used, where all copies take so many bytes.
 AutoGraphMode graph_mode_on(const gpu::UsableGpu& gpu, std::uint64_t bytes);
 
 }  // namespace hopfeed

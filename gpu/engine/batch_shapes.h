@@ -21,7 +21,8 @@ class BatchShapes {
     std::optional<typename Backend::Recording> recording = {};
   };
 
-  /// The shape of a request; null: batches like it are asked for anew each time. Good until the next call.
+  /// Returns the shape of a request; null: batches like it are asked for anew each time. Good until the next
+  /// call.
   Shape* of(const EngineRequest& request, const EnginePlan& plan) {
     if (request.excluded != nullptr) return nullptr;
     for (const EdgePlan& edges : plan.edge_types)

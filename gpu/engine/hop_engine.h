@@ -126,14 +126,14 @@ class HopEngine {
   /// fails.
   virtual Fallback sample(const EngineRequest& request) = 0;
   virtual const EngineResult& result() const = 0;
-  /// Bytes of pinned memory of the host, and of memory on the device without the graph's.
+  /// Returns the bytes of pinned memory of the host, and of memory on the device without the graph's.
   virtual std::size_t pinned_bytes() const = 0;
   virtual std::size_t device_bytes() const = 0;
-  /// Bytes of the device's memory that the copy of the graph takes, and the share of its rows that are in
-  /// it.
+  /// Returns the bytes of the device's memory that the copy of the graph takes, and the share of its rows
+  /// that are in it.
   virtual std::size_t graph_bytes() const = 0;
   virtual HeldShare graph_share() const = 0;
-  /// How often the host has waited for the device since the engine was made.
+  /// Returns how often the host has waited for the device since the engine was made.
   virtual std::uint64_t waits() const = 0;
   /// Batches whose work was a recording of an earlier one's.
   virtual std::uint64_t replays() const = 0;

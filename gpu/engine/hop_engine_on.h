@@ -95,7 +95,7 @@ class HopEngineOn : public HopEngine {
   /// Whose work follows a batch's in turn.
   Backend& backend() { return backend_; }
   GraphPlace place() const { return plan_.place; }
-  /// Rows as the device reads them.
+  /// Returns the rows as the device reads them.
   const DevicePart& part(std::size_t edge_type, std::size_t partition) const {
     return edges_[edge_type].host_parts[partition];
   }
@@ -220,7 +220,7 @@ class HopEngineOn : public HopEngine {
     }
   }
 
-  /// How many bits number the slots of a table that `nodes` fill at most half.
+  /// Returns how many bits number the slots of a table that `nodes` fill at most half.
   static int bits_for(std::uint64_t nodes) {
     int bits = 4;
     while ((std::uint64_t{1} << bits) < 2 * nodes) ++bits;

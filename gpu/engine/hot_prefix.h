@@ -19,8 +19,8 @@ struct HotPrefix {
   std::int64_t rows = 0;   // their records and one more are copied; 0: nothing is
   std::int64_t edges = 0;  // of these rows
 
-  /// The prefix with `share` of the rows. Nothing is copied of a partition whose offset there cannot be:
-  /// reading it is what tells the damage.
+  /// Returns the prefix with `share` of the rows. Nothing is copied of a partition whose offset there cannot
+  /// be: reading it is what tells the damage.
   static HotPrefix of(const HostPart& part, HeldShare share) {
     const std::int64_t rows = share.rows(part.num_rows);
     const std::int64_t edges = rows > 0 ? part.rows[rows].offset : 0;
@@ -42,9 +42,9 @@ inline std::size_t hot_bytes(const EnginePlan& plan, HeldShare share) {
   return bytes;
 }
 
-/// What plan.hot comes to; none of a graph that is on the device anyway. A share that was asked for is copied
-/// whole; of bytes, and of what fits, as many rows as they take. Throws kNoSpace where the device has not so
-/// much.
+/// Returns what plan.hot comes to; none of a graph that is on the device anyway. A share that was asked for
+/// is copied whole; of bytes, and of what fits, as many rows as they take. Throws kNoSpace where the device
+/// has not so much.
 HeldShare hot_share(const EnginePlan& plan);
 
 struct HotPlan {

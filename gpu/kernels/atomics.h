@@ -16,7 +16,7 @@ HOPFEED_HOST_DEVICE inline std::uint64_t atomic_read(const std::uint64_t* at) {
 #endif
 }
 
-/// What was there; it is `wanted` now if that was `expected`.
+/// Returns what was there; it is `wanted` now if that was `expected`.
 HOPFEED_HOST_DEVICE inline std::uint64_t atomic_swap_if(std::uint64_t* at, std::uint64_t expected,
                                                         std::uint64_t wanted) {
 #ifdef __CUDA_ARCH__

@@ -22,7 +22,7 @@ enum class Fallback : std::uint64_t {
   kEnd
 };
 
-/// Which partition owns a node: the last one of `parts` that begins at it or before.
+/// Returns which partition owns a node: the last one of `parts` that begins at it or before.
 HOPFEED_HOST_DEVICE inline int partition_of(const std::int64_t* offsets, int parts, std::int64_t node) {
   int lo = 0, hi = parts;
   while (hi - lo > 1) {
@@ -57,11 +57,11 @@ struct DevicePart {
   std::int64_t num_hot_rows = 0;
   std::uint64_t num_hot_edges = 0;
 
-  /// The record of row i, and behind it the next row's.
+  /// Returns the record of row i, and behind it the next row's.
   HOPFEED_HOST_DEVICE const RowRecord* record(std::int64_t i) const {
     return (i < num_hot_rows ? hot_rows : rows) + i;
   }
-  /// The source of the edge at this position.
+  /// Returns the source of the edge at this position.
   HOPFEED_HOST_DEVICE std::int64_t source(std::uint64_t position, int index_bytes) const {
     return read_int(position < num_hot_edges ? hot_indices : indices, index_bytes, position);
   }
@@ -120,9 +120,9 @@ struct Counters {
            static_cast<std::uint64_t>(edge_types) * static_cast<std::uint64_t>(hops);
   }
   HOPFEED_HOST_DEVICE std::uint64_t& flag() const { return at[0]; }
-  /// Nodes that have a local id.
+  /// Returns the nodes that have a local id.
   HOPFEED_HOST_DEVICE std::uint64_t& nodes(int type) const { return at[1 + type]; }
-  /// Those of them whose rows were read; then the frontier, to where it ends.
+  /// Returns those of them whose rows were read; then the frontier, to where it ends.
   HOPFEED_HOST_DEVICE std::uint64_t& expanded(int type) const { return at[1 + node_types + type]; }
   HOPFEED_HOST_DEVICE std::uint64_t& frontier_end(int type) const { return at[1 + 2 * node_types + type]; }
   HOPFEED_HOST_DEVICE std::uint64_t& edges(int type) const { return at[1 + 3 * node_types + type]; }

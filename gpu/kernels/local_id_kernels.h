@@ -27,7 +27,7 @@ struct IdTable {
   Slot* slots = nullptr;
   int bits = 0;
 
-  /// The slot of an id, whose value is then no more than `value`.
+  /// Returns the slot of an id, whose value is then no more than `value`.
   HOPFEED_HOST_DEVICE std::uint64_t insert(std::uint64_t id, std::uint64_t value) const {
     const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
     for (std::uint64_t at = id * 0x9E3779B97F4A7C15u >> (64 - bits);; at = (at + 1) & mask) {

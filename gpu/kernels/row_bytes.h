@@ -13,7 +13,8 @@ namespace hopfeed::gpu {
 
 inline constexpr unsigned kStretch = 16;
 
-/// A T at an address that is a multiple of its size. What is read does not change while a kernel runs.
+/// Returns a T at an address that is a multiple of its size. What is read does not change while a kernel
+/// runs.
 template <class T>
 HOPFEED_HOST_DEVICE T load_aligned(const unsigned char* at) {
 #ifdef __CUDA_ARCH__
@@ -49,7 +50,7 @@ HOPFEED_HOST_DEVICE inline unsigned place_in(const void* at, unsigned power_of_t
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(at) & (power_of_two - 1));
 }
 
-/// The widest of 8, 4, 2 and 1 that divides `place` and is at most `left`, which is not 0.
+/// Returns the widest of 8, 4, 2 and 1 that divides `place` and is at most `left`, which is not 0.
 HOPFEED_HOST_DEVICE inline unsigned widest(unsigned place, unsigned left) {
   for (unsigned width = 8; width > 1; width /= 2)
     if (place % width == 0 && left >= width) return width;
@@ -101,7 +102,7 @@ struct RowBytes {
   }
 
  private:
-  /// The eight bytes that begin at `at`; those behind the stretch are 0.
+  /// Returns the eight bytes that begin at `at`; those behind the stretch are 0.
   HOPFEED_HOST_DEVICE std::uint64_t from(unsigned at) const {
     if (at >= 8) return high >> (at - 8) * 8;
     return at == 0 ? low : low >> at * 8 | high << (8 - at) * 8;

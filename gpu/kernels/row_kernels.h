@@ -333,8 +333,8 @@ struct DrawMany {
   RowStep step;
   std::uint32_t* memory;  // zero; words() of it
 
-  /// How many words rows with so many edges take: for each row its draws, rounded up, and a table of at
-  /// least twice as many.
+  /// Returns how many words rows with so many edges take: for each row its draws, rounded up, and a table of
+  /// at least twice as many.
   HOPFEED_HOST_DEVICE static std::uint64_t words(std::uint64_t edges, std::uint64_t rows) {
     return 5 * edges + 3 * rows;
   }

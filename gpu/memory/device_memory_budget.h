@@ -18,14 +18,14 @@ struct BudgetedRows {
   std::int64_t row_bytes = 0;
 };
 
-/// Rows of each partition.
+/// Returns the rows of each partition.
 std::vector<std::int64_t> held_rows(HeldShare share, std::span<const std::int64_t> partition_offsets);
 /// That a share of all attributes takes, at most kFarTooMany.
 std::size_t held_bytes(HeldShare share, std::span<const BudgetedRows> attrs);
 
-/// What is held of all attributes, where `free` bytes of the device's memory are. A ratio that was asked for
-/// is held whole; of bytes, and of what fits, as many rows as they take. Throws kNoSpace where the device has
-/// not so much, and where bytes have no room for a single row; kInvalid for a ratio that is none.
+/// Returns what is held of all attributes, where `free` bytes of the device's memory are. A ratio that was
+/// asked for is held whole; of bytes, and of what fits, as many rows as they take. Throws kNoSpace where the
+/// device has not so much, and where bytes have no room for a single row; kInvalid for a ratio that is none.
 HeldShare fit_share(const GpuCache& cache, std::span<const BudgetedRows> attrs, std::size_t free);
 
 }  // namespace hopfeed::gpu

@@ -8,8 +8,8 @@
 
 namespace hopfeed::gpu {
 
-/// The memory node that the device of this PCI address ("0000:41:00.0", as CUDA or the kernel write it)
-/// belongs to; nothing where the machine has one node, or does not say. `sys`: where sysfs is.
+/// Returns the memory node that the device of this PCI address ("0000:41:00.0", as CUDA or the kernel write
+/// it) belongs to; nothing where the machine has one node, or does not say. `sys`: where sysfs is.
 std::optional<int> memory_node_of(const std::string& pci_address, const std::filesystem::path& sys = "/sys");
 
 /// Pages of this mapping are taken from the node as long as it has any, and from others then. A wish: where

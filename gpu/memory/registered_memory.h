@@ -23,7 +23,7 @@ void unpin_memory(void* at) noexcept;
 /// See Pinning::mark; throws Error with what CUDA said.
 std::unique_ptr<const StreamMark> mark_stream(GpuStream stream);
 
-/// The memory node near a GPU (near_gpu.h); nothing where there is no such GPU.
+/// Returns the memory node near a GPU (near_gpu.h); nothing where there is no such GPU.
 std::optional<int> memory_node_of_gpu(int device);
 
 }  // namespace hopfeed::gpu

@@ -23,7 +23,7 @@ enum class HotnessPolicy { kVip, kDegree, kPresample, kOracle };
 
 /// "vip", "degree", ...
 const char* to_string(HotnessPolicy policy);
-/// The inverse; throws kInvalid for an unknown name and lists the names.
+/// Returns the inverse; throws kInvalid for an unknown name and lists the names.
 HotnessPolicy hotness_policy_from(std::string_view name);
 
 struct HotnessRequest {
@@ -39,10 +39,10 @@ struct HotnessRequest {
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};  // may throw to stop
 };
 
-/// Whether vip's formula holds for what the batch options ask for: plain neighbour sampling, of graphs of one
-/// type and of several (each edge type draws its own fanout, which the formula's products know), with any
-/// kind of subgraph. Weighted, temporal, disjoint, layer-dependent, walk, cluster, link and plugins' sampling
-/// and draws with replacement have none: pre-sampling takes its place.
+/// Returns whether vip's formula holds for what the batch options ask for: plain neighbour sampling, of
+/// graphs of one type and of several (each edge type draws its own fanout, which the formula's products
+/// know), with any kind of subgraph. Weighted, temporal, disjoint, layer-dependent, walk, cluster, link and
+/// plugins' sampling and draws with replacement have none: pre-sampling takes its place.
 bool has_closed_form(const Dataset& dataset, const BatchOptions& batch);
 
 /// Per node type [N] by dataset id, the hotter the larger: the same for a node whatever the cut and the

@@ -22,13 +22,14 @@ struct PresampleOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
-/// Number of batches that each node occurs in: per node type [N] by dataset id. `seeds` are original ids.
+/// Returns the number of batches that each node occurs in: per node type [N] by dataset id. `seeds` are
+/// original ids.
 std::vector<std::vector<std::int64_t>> presample(const Dataset& dataset, std::span<const std::int64_t> seeds,
                                                  const PresampleOptions& options);
 
-/// Number of batches that each node occurs in, as presample() gives it, for any kind of sampling: `batch`
-/// takes the place of options.fanouts. What the batches gather besides is left out. Throws what BatchMaker
-/// throws.
+/// Returns the number of batches that each node occurs in, as presample() gives it, for any kind of sampling:
+/// `batch` takes the place of options.fanouts. What the batches gather besides is left out. Throws what
+/// BatchMaker throws.
 std::vector<std::vector<std::int64_t>> count_reads(const Dataset& dataset,
                                                    std::span<const std::int64_t> seeds, BatchOptions batch,
                                                    const PresampleOptions& options);

@@ -21,7 +21,7 @@ struct PushTarget {
 /// Throws kInvalid for what is no "0,2-3=HOST:PATH" or "0=PATH".
 PushTarget parse_target(const std::string& text);
 
-/// The partition that a file belongs to, -1: to none, so that every machine needs it.
+/// Returns the partition that a file belongs to, -1: to none, so that every machine needs it.
 int partition_of_file(const std::string& relative);
 
 struct PushFile {
@@ -44,7 +44,7 @@ struct PushPlan {
 /// is missing in the folder, or has another size.
 PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to, bool without_halos = false);
 
-/// All files but meta.json that the machine needs, by path.
+/// Returns all files but meta.json that the machine needs, by path.
 std::vector<PushFile> files_for(const PushPlan& plan, const PushTarget& target);
 
 /// "0, 1 and 2".

@@ -32,7 +32,7 @@ void check_rates(const TuneChoices& choices);
 TuneRates measure_rates(const TuneChoices& choices, const Dataset& dataset, const TuneJob& job,
                         const TunePass& pass, Bars& bars);
 
-/// A run's file. Throws kInvalid naming file and key where it is neither.
+/// Returns a run's file. Throws kInvalid naming file and key where it is neither.
 MeasuredRun read_measured(const std::string& path);
 
 }  // namespace hopfeed

@@ -47,13 +47,13 @@ struct TuneReport {
   std::vector<MeasuredRun> measured;
 };
 
-/// The point of the first curve that a measured run stands beside: that with its hit rate.
+/// Returns the point of the first curve that a measured run stands beside: that with its hit rate.
 std::size_t point_of(const TuneReport& report, const MeasuredRun& run);
 
-/// A line for ratios of every 10% and the recommended one, for each policy, with its stages; then measured
-/// runs.
+/// Returns a line for ratios of every 10% and the recommended one, for each policy, with its stages; then
+/// measured runs.
 std::string tune_table(const TuneReport& report);
-/// The advice, in one line.
+/// Returns the advice, in one line.
 std::string tune_recommendation(const TuneReport& report);
 /// Hit rate (upwards, 0 to 100%) over ratio, in letters.
 std::string tune_drawing(const TuneReport& report);

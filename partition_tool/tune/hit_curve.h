@@ -16,8 +16,8 @@ struct RowReads {
   std::span<const std::int64_t> partition_offsets;  // [P + 1]
 };
 
-/// All dataset ids of the type, partition by partition, in each the hottest first. `hotness` [N]; what is
-/// equally hot goes by the smaller of `ties` [N], or by the smaller dataset id where that is empty.
+/// Returns all dataset ids of the type, partition by partition, in each the hottest first. `hotness` [N];
+/// what is equally hot goes by the smaller of `ties` [N], or by the smaller dataset id where that is empty.
 std::vector<std::int64_t> hotness_order(std::span<const double> hotness, std::span<const std::int64_t> ties,
                                         std::span<const std::int64_t> partition_offsets);
 
@@ -26,7 +26,7 @@ std::vector<std::int64_t> hotness_order(std::span<const double> hotness, std::sp
 std::vector<std::int64_t> held_reads(const RowReads& reads, std::span<const std::int64_t> order,
                                      std::span<const HeldShare> shares);
 
-/// Rows of a type that a share holds, over all partitions.
+/// Returns the rows of a type that a share holds, over all partitions.
 std::int64_t held_rows_of(std::span<const std::int64_t> partition_offsets, HeldShare share);
 
 }  // namespace hopfeed

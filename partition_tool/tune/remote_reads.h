@@ -38,9 +38,9 @@ class RemoteReads {
   std::int64_t remote_reads() const { return remote_reads_; }   // of all batches
   std::int64_t own_reads() const { return own_reads_; }
 
-  /// The reads of remote rows that a static cache of the first `capacity` rows by another ranking has.
-  /// `hotness` per node type [N] by dataset id, the hotter the larger; what is equally hot by its owners'
-  /// order.
+  /// Returns the reads of remote rows that a static cache of the first `capacity` rows by another ranking
+  /// has. `hotness` per node type [N] by dataset id, the hotter the larger; what is equally hot by its
+  /// owners' order.
   CacheHits static_by(std::span<const std::vector<double>> hotness, std::int64_t capacity) const;
   /// By the rows' places in their owners' order; by the reads of these very batches, which no ranking
   /// exceeds.
@@ -66,7 +66,8 @@ class RemoteReads {
   std::int64_t remote_reads_ = 0, own_reads_ = 0;
 };
 
-/// Those of `seeds` (original ids) that lie in the partition, in their order; all of them where none does.
+/// Returns those of `seeds` (original ids) that lie in the partition, in their order; all of them where none
+/// does.
 std::vector<std::int64_t> own_seeds(const Dataset& dataset, int node_type,
                                     std::span<const std::int64_t> seeds, int partition);
 

@@ -14,10 +14,10 @@
 
 namespace hopfeed {
 
-/// The node attributes that batches carry and that file_features.h reads from files, of rows that are long
-/// enough.
+/// Returns the node attributes that batches carry and that file_features.h reads from files, of rows that are
+/// long enough.
 std::vector<FeatureName> file_attrs(const Dataset& dataset, const BatchOptions& batch);
-/// Bytes of a row of each node type in these attributes.
+/// Returns the bytes of a row of each node type in these attributes.
 std::vector<std::int64_t> file_row_bytes(const Dataset& dataset, std::span<const FeatureName> attrs);
 
 /// What a batch takes of the files on average: reads as FileFeatures joins them, nothing is read.
@@ -30,7 +30,7 @@ FileReads count_reads(const Dataset& dataset, std::span<const FeatureName> attrs
 
 /// Memory of a dynamic cache (dynamic_cache.h) for this share of the rows of these attributes.
 std::int64_t row_cache_bytes(const Dataset& dataset, std::span<const FeatureName> attrs, double share);
-/// The share that so many bytes have room for.
+/// Returns the share that so many bytes have room for.
 double row_cache_share(const Dataset& dataset, std::span<const FeatureName> attrs, std::size_t bytes);
 
 struct FileRateOptions {

@@ -62,10 +62,10 @@ std::vector<HeldReads> held_curve(const Dataset& dataset, const TunePass& pass,
 /// alone.
 FeatureSourceFactory absent_features();
 
-/// Whether batches carry this attribute of nodes.
+/// Returns whether batches carry this attribute of nodes.
 bool carries(const BatchOptions& batch, const std::string& attr);
 
-/// Bytes that the rows of each of these ratios take, of all attributes that batches carry.
+/// Returns the bytes that the rows of each of these ratios take, of all attributes that batches carry.
 std::vector<std::int64_t> held_sizes(const Dataset& dataset, const TunePass& pass);
 
 }  // namespace hopfeed

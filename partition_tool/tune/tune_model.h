@@ -90,10 +90,10 @@ struct AdviceOptions {
   double within = 0.05;            // of the best epoch: a forecast errs, and tells no smaller difference
   std::string held = "held rows";  // what rows are held in, for the reason: "a row cache"
 };
-/// The smallest ratio whose epoch is within that of the best that the budget allows. The reason says what the
-/// best would cost more. Points by rising ratio, the first of ratio 0.
+/// Returns the smallest ratio whose epoch is within that of the best that the budget allows. The reason says
+/// what the best would cost more. Points by rising ratio, the first of ratio 0.
 TuneAdvice recommend(std::span<const TunePoint> points, const AdviceOptions& options = {});
-/// What there is to say where nothing is sent: nothing is saved by holding rows.
+/// Returns what there is to say where nothing is sent: nothing is saved by holding rows.
 TuneAdvice recommend_without_link();
 
 }  // namespace hopfeed

@@ -42,14 +42,14 @@ struct Rehearsal {
 Rehearsal rehearse(const Dataset& dataset, std::span<const std::int64_t> seeds,
                    const RehearsalOptions& options);
 
-/// Seconds on a core, of the calling thread and of the whole process.
+/// Returns the seconds on a core, of the calling thread and of the whole process.
 double thread_cpu_seconds();
 double process_cpu_seconds();
 /// Cores that this process may use.
 int usable_cores();
 
-/// Bytes of float32 a second that a thread makes of rows that are stored otherwise (of int8; half floats are
-/// as fast, since it is the writing that takes the time).
+/// Returns the bytes of float32 a second that a thread makes of rows that are stored otherwise (of int8; half
+/// floats are as fast, since it is the writing that takes the time).
 double convert_rate();
 
 }  // namespace hopfeed

@@ -14,7 +14,7 @@ class GivenOptions {
  public:
   explicit GivenOptions(nanobind::dict given);
 
-  /// Whether it is there, and not None.
+  /// Returns whether it is there, and not None.
   bool has(const char* name) const;
   /// `into` becomes what is given under that name; nothing happens where nothing is, or None. `what`: "a
   /// whole number", for errors. Throws kInvalid.

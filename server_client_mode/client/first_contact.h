@@ -28,7 +28,7 @@ FirstContact talk_to_any(wire::asio::io_context& context, const RemoteOptions& r
                          const std::vector<std::size_t>& order,
                          const std::function<wire::asio::awaitable<void>(Contact&)>& talk);
 
-/// All servers, from this one on in a ring.
+/// Returns all servers, from this one on in a ring.
 std::vector<std::size_t> ring_from(std::size_t first, std::size_t count);
 
 }  // namespace hopfeed

@@ -34,8 +34,8 @@ struct AgreedShare {
   std::shared_ptr<const void> agreement;  // lasts as long as somebody keeps it; null: there was nobody to ask
 };
 
-/// The share that the ranks of this machine hold of what `name` names: what the first of them decides. Free
-/// memory is another number in each rank, and the rows have to be the same.
+/// Returns the share that the ranks of this machine hold of what `name` names: what the first of them
+/// decides. Free memory is another number in each rank, and the rows have to be the same.
 AgreedShare agreed_share(const std::string& name, const std::function<HeldShare()>& decide);
 
 }  // namespace hopfeed

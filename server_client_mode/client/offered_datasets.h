@@ -18,8 +18,8 @@ void check_offered(boost::asio::io_context& context, const RemoteOptions& remote
                    const std::vector<std::size_t>& servers, const FirstContact& first,
                    const DatasetMeta& meta);
 
-/// The fingerprint of what a server has under the name of `meta`, where it has not got `meta` itself; else
-/// "".
+/// Returns the fingerprint of what a server has under the name of `meta`, where it has not got `meta` itself;
+/// else "".
 std::string other_under_the_name(const wire::Offer& offer, const DatasetMeta& meta);
 
 }  // namespace hopfeed

@@ -54,7 +54,7 @@ class RemoteStreams final : public StreamSource {
   const DatasetMeta meta_;
 };
 
-/// A server's status (kStatus): an object of JSON. Throws as RemoteLoader.
+/// Returns a server's status (kStatus): an object of JSON. Throws as RemoteLoader.
 std::string ask_status(const RemoteOptions& remote);
 
 }  // namespace hopfeed

@@ -14,15 +14,15 @@
 
 namespace hopfeed {
 
-/// The share to hold: as many rows as are wanted and fit, or as many as the copy has that is there. Throws
-/// kInvalid where cache_bytes has no room for one.
+/// Returns the share to hold: as many rows as are wanted and fit, or as many as the copy has that is there.
+/// Throws kInvalid where cache_bytes has no room for one.
 AgreedShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options);
 
-/// The rows of job.held: the copy of this process, or of the ranks of this machine (machine_rows.h), or from
-/// the server where the job is open. Where that one is lost on the way, the job is opened at another one
-/// whose rows are in the same order, `first` from then on. Null where nothing is to be held: also where NaN
-/// is looked for and they have some, since it has to be found in each batch's turn. Throws what the server
-/// refuses, or what the first one ended with where no other can take its place.
+/// Returns the rows of job.held: the copy of this process, or of the ranks of this machine (machine_rows.h),
+/// or from the server where the job is open. Where that one is lost on the way, the job is opened at another
+/// one whose rows are in the same order, `first` from then on. Null where nothing is to be held: also where
+/// NaN is looked for and they have some, since it has to be found in each batch's turn. Throws what the
+/// server refuses, or what the first one ended with where no other can take its place.
 std::shared_ptr<const HeldRows> held_rows(wire::asio::io_context& context, const Caller& caller,
                                           FirstContact& first, const RemoteOptions& remote, RemoteJob& job,
                                           const DatasetMeta& meta, std::shared_ptr<const void> agreement);

@@ -13,12 +13,12 @@
 
 namespace hopfeed {
 
-/// Whether a server has refused, rather than not answered: asking again at once would change nothing.
+/// Returns whether a server has refused, rather than not answered: asking again at once would change nothing.
 bool is_refusal(const Error& error);
 
-/// The servers that rank `rank` of `world` connects to, of `count`: a contiguous share, so that connections
-/// are few and no server is idle; all of them where `all`. Where there are fewer servers than ranks, ranks
-/// share them.
+/// Returns the servers that rank `rank` of `world` connects to, of `count`: a contiguous share, so that
+/// connections are few and no server is idle; all of them where `all`. Where there are fewer servers than
+/// ranks, ranks share them.
 std::vector<std::size_t> own_servers(std::size_t count, std::int64_t rank, std::int64_t world, bool all);
 
 class ServerList {
@@ -30,7 +30,7 @@ class ServerList {
   const wire::Address& address(std::size_t i) const { return servers_[i].address; }
 
   bool may_try(std::size_t i, Clock::time_point now) const { return servers_[i].not_before <= now; }
-  /// When the first of them may be tried.
+  /// Returns when the first of them may be tried.
   Clock::time_point next_try() const;
   /// It refused, did not answer or was lost. One that refused is left alone for five seconds; others for
   /// 10 ms, doubling to a second, with jitter.

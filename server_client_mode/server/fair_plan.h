@@ -81,9 +81,9 @@ class FairPlan final : public BatchPlan {
   /// A block's slot is free again. Nothing where the client is gone.
   void freed(std::uint64_t client, std::size_t bytes);
 
-  /// Whether requests of the client wait and cannot be planned because of the blocks that it holds.
+  /// Returns whether requests of the client wait and cannot be planned because of the blocks that it holds.
   bool held_back(std::uint64_t client) const;
-  /// The lowest request that waits.
+  /// Returns the lowest request that waits.
   std::optional<std::uint64_t> lowest(std::uint64_t client) const;
 
   struct ClientLoad {
@@ -92,8 +92,8 @@ class FairPlan final : public BatchPlan {
     double worker_seconds = 0;  // that it has had
   };
   ClientLoad load(std::uint64_t client) const;
-  /// Whether all that is asked for is one batch, so small that going to sleep and being woken costs more. Of
-  /// several, those that are made meanwhile are sent together, which costs less than each by itself.
+  /// Returns whether all that is asked for is one batch, so small that going to sleep and being woken costs
+  /// more. Of several, those that are made meanwhile are sent together, which costs less than each by itself.
   bool expects_soon() const;
   std::int64_t under_way() const { return static_cast<std::int64_t>(under_way_.size()); }
 

@@ -15,7 +15,7 @@ namespace hopfeed {
 class JobOpeners {
  public:
   using Turn = boost::asio::strand<boost::asio::thread_pool::executor_type>;
-  /// Where the job of this content is to be opened; kept until it is.
+  /// Returns where the job of this content is to be opened; kept until it is.
   std::shared_ptr<Turn> turn(const std::string& content, bool hopfeeds_own) {
     std::erase_if(turns_, [](const auto& entry) { return entry.second.expired(); });
     std::weak_ptr<Turn>& known = turns_[content];

@@ -24,7 +24,7 @@ class PeerAnswers {
   PeerAnswers(const ServedDatasets& datasets, boost::asio::any_io_executor loop, std::size_t num_threads);
   ~PeerAnswers();
 
-  /// The dataset with a fingerprint. Throws kNotFound telling what there is.
+  /// Returns the dataset with a fingerprint. Throws kNotFound telling what there is.
   const ServedDataset& dataset(const std::string& fingerprint) const {
     return datasets_.by_fingerprint(fingerprint);
   }
@@ -39,7 +39,7 @@ class PeerAnswers {
     std::atomic<std::int64_t> questions{0}, refused{0}, question_bytes{0}, answer_bytes{0};
   };
   const Counts& counts() const { return counts_; }
-  /// The counts of the owners of all datasets together.
+  /// Returns the counts of the owners of all datasets together.
   PartitionOwner::Counts owner_counts() const;
 
  private:

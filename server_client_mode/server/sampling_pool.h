@@ -75,7 +75,7 @@ class SamplingPool {
   };
   /// Takes what is made by now, and plans, grants and frees what can be.
   std::vector<Block> settle();
-  /// Whether something was asked for or given back since then.
+  /// Returns whether something was asked for or given back since then.
   bool has_news() const { return news_; }
   /// Stays awake for what settle() has planned, where that is made in no time. Whether something happened.
   bool stay_awake() const;

@@ -57,7 +57,7 @@ class SeedStore {
   void grow(StoredSeeds& seeds, std::size_t bytes);
   /// Takes their hash and keeps them under it; the same ones twice are kept once. Returns the hash.
   std::string keep(const std::shared_ptr<StoredSeeds>& seeds);
-  /// Null where they are not here (any more).
+  /// Returns null where they are not here (any more).
   std::shared_ptr<const StoredSeeds> find(const std::string& sha256);
   /// Lets go of what nobody has used for too long.
   void expire(Clock::time_point now = Clock::now());
@@ -68,7 +68,8 @@ class SeedStore {
     std::shared_ptr<const StoredSeeds> seeds;
     Clock::time_point last_used;
   };
-  /// The oldest that nobody uses, so that `bytes` more fit; the caller lets go of them, without the lock.
+  /// Returns the oldest that nobody uses, so that `bytes` more fit; the caller lets go of them, without the
+  /// lock.
   std::vector<std::shared_ptr<const StoredSeeds>> take_unused_for(std::size_t bytes);
 
   const Options options_;

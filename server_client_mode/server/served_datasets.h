@@ -37,7 +37,7 @@ class ServedDatasets {
   const ServedDataset& by_title(const std::string& title) const;
   std::vector<wire::Offer::Dataset> offer() const;
   const std::vector<ServedDataset>& all() const { return datasets_; }
-  /// What the other side may read of an error: datasets by their names, and no places.
+  /// Returns what the other side may read of an error: datasets by their names, and no places.
   Error told(const Error& error) const;
 
  private:

@@ -26,12 +26,12 @@ class Server {
   std::optional<wire::Address> metrics_address() const;
   /// What was asked for is delivered, nothing new is taken; clients are told. Any thread.
   void drain();
-  /// Whether it is drained and nobody waits for anything any more; waits `limit` at most. Throws why the
-  /// server has failed.
+  /// Returns whether it is drained and nobody waits for anything any more; waits `limit` at most. Throws why
+  /// the server has failed.
   bool wait_until_drained(std::chrono::milliseconds limit);
   /// Reads certificates again, for connections to come. Any thread.
   void reload_tls();
-  /// The server's state as kStatus gives it: JSON (docs/protocol.md).
+  /// Returns the server's state as kStatus gives it: JSON (docs/protocol.md).
   std::string status_json() const;
   std::vector<int> worker_pids() const;  // for tests
 

@@ -57,7 +57,7 @@ struct ServerContext {
   /// Sessions that may have to give a block up (Session::relieve), after the next settle().
   std::vector<std::uint64_t> to_relieve = {};
 
-  /// Whether nobody can log in any more.
+  /// Returns whether nobody can log in any more.
   bool full() const { return clients + onlookers >= options.max_clients + kMaxOnlookers; }
 };
 

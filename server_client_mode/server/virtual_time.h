@@ -14,7 +14,7 @@ struct Turn {
 class VirtualTime {
  public:
   double now() const { return now_; }
-  /// When it would be served.
+  /// Returns when it would be served.
   double start(const Turn& turn) const {
     return turn.resting ? std::max(turn.time, now_ - kCredit) : turn.time;
   }

@@ -22,7 +22,7 @@ class CacheInspector {
                           std::function<void(std::int64_t row, std::span<std::byte>)> bytes_of = write_row)
       : memory_(fd), section_(*memory_.sections()[0]), bytes_of_(std::move(bytes_of)) {}
 
-  /// What is wrong, "" where nothing is.
+  /// Returns what is wrong, "" where nothing is.
   std::string faults() const {
     std::string faults = of_tickets() + of_lists();
     std::int64_t valid = 0;

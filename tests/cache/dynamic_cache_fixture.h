@@ -35,7 +35,8 @@ inline CachedAttr cached_attr(const CacheShape& shape) {
           }};
 }
 
-/// A budget that gives shape.frames: what is needed for all else, and half a frame, which is not given.
+/// Returns a budget that gives shape.frames: what is needed for all else, and half a frame, which is not
+/// given.
 inline std::size_t bytes_for(const CacheShape& shape) {
   constexpr std::int64_t kPage = 4096, kFrame = 32, kRow = 9;
   return static_cast<std::size_t>(3 * kPage + 256 + kRow * shape.rows +
@@ -68,7 +69,7 @@ class RowTaker {
     ids_ = ids;
     rows_->announce(ids);
   }
-  /// What is there, compared with what it must be; false where a byte differs.
+  /// Returns what is there, compared with what it must be; false where a byte differs.
   bool take() {
     out_.assign(ids_.size() * row_bytes_, std::byte{0});
     hits_ = 0;
@@ -108,7 +109,8 @@ class RowTaker {
   std::int64_t hits_ = 0;
 };
 
-/// Rows as batches of neighbours have them: the small numbers often, the others seldom, some twice.
+/// Returns the rows as batches of neighbours have them: the small numbers often, the others seldom, some
+/// twice.
 inline std::vector<std::int64_t> skewed_ids(std::mt19937_64& random, std::int64_t rows, std::size_t count) {
   std::vector<std::int64_t> ids;
   for (std::size_t i = 0; i < count; ++i) {

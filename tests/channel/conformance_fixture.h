@@ -61,7 +61,7 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
     return mine;
   }
 
-  /// Whether a bell was rung since it was looked at last.
+  /// Returns whether a bell was rung since it was looked at last.
   static bool rang(const Bell& bell) {
     pollfd poller{.fd = bell.fd(), .events = POLLIN, .revents = 0};
     const bool readable = poll(&poller, 1, 0) == 1;
@@ -75,7 +75,7 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
   std::optional<SlotPool> pool_;
 };
 
-/// A twin of a device whose memory other processes can import.
+/// Returns a twin of a device whose memory other processes can import.
 inline std::unique_ptr<ChannelMemory> make_device_memory(std::size_t size) {
   return std::make_unique<gpu::SharedSlotsOn<gpu::SerialBackend>>(make_shared_memory(size),
                                                                   gpu::SerialBackend::Options{});

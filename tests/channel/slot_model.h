@@ -100,7 +100,7 @@ class SlotModelExplorer {
   }
   std::size_t states() const { return seen_.size(); }
   std::size_t ends() const { return ends_; }
-  /// The first state without a way on in which batches are missing; empty: none.
+  /// Returns the first state without a way on in which batches are missing; empty: none.
   const std::string& deadlock() const { return deadlock_; }
 
  private:

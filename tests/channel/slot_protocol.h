@@ -28,7 +28,7 @@ class Protocol : private Steps {
  public:
   using Steps::Steps;
 
-  /// The first fault found, or nothing.
+  /// Returns the first fault found, or nothing.
   std::string explore() {
     State start;
     for (Worker& worker : start.workers)

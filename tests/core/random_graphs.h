@@ -5,8 +5,8 @@
 
 namespace hopfeed::testing {
 
-/// A quarter of what HOPFEED_LONG_TESTS=1 takes; a sanitizer is ten times slower, and release sees the
-/// others.
+/// Returns a quarter of what HOPFEED_LONG_TESTS=1 takes; a sanitizer is ten times slower, and release sees
+/// the others.
 inline int num_random_graphs() { return kSanitized ? 100 : long_tests() ? 1'000 : 250; }
 
 }  // namespace hopfeed::testing

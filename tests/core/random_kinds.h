@@ -36,7 +36,7 @@ class Rounds {
     return cut;
   }
 
-  /// The key of a stretch of a list of so many seeds or links.
+  /// Returns the key of a stretch of a list of so many seeds or links.
   BatchKey key(std::int64_t list_size) {
     const std::int64_t first = below(list_size);
     return {.seed = word(), .epoch = below(100), .first = first, .count = 1 + below(list_size - first)};

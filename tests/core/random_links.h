@@ -9,7 +9,7 @@
 
 namespace hopfeed::testing {
 
-/// The links as a list has them: source, destination, source, ...
+/// Returns the links as a list has them: source, destination, source, ...
 inline std::vector<std::int64_t> pairs_of(const SerialLinks& links) {
   std::vector<std::int64_t> pairs;
   for (std::size_t i = 0; i < links.sources.size(); ++i) {
@@ -36,7 +36,7 @@ class LinkRounds : public Rounds {
     return graph;
   }
 
-  /// Edges of the type and pairs that are none.
+  /// Returns the edges of the type and pairs that are none.
   SerialLinks links(const TypedGraph& graph) {
     SerialLinks links;
     links.edge_type = static_cast<int>(below(std::ssize(graph.edges)));

@@ -106,7 +106,7 @@ class DeviceRounds : public Rounds {
     for (std::size_t i = 0; i < seeds.entries.size(); ++i)
       for (std::int64_t& id : seeds.ids[i]) id = below(dataset.num_nodes(seeds.entries[i].node_type));
   }
-  /// A time among those that random graphs have (-10 to 29), or earlier or later; or an end of time.
+  /// Returns a time among those that random graphs have (-10 to 29), or earlier or later; or an end of time.
   std::int64_t a_time() {
     const std::int64_t ends[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX};
     return below(10) == 0 ? ends[below(3)] : below(44) - 12;

@@ -16,7 +16,8 @@ inline constexpr int kFakeDevices = 8;
 
 inline AvailableMemory plenty_of_memory() { return {std::uint64_t{1} << 40, "a test"}; }
 
-/// The DeviceRoom of a name above, null for any other name. `available`: the memory that it says is free.
+/// Returns the DeviceRoom of a name above, null for any other name. `available`: the memory that it says is
+/// free.
 std::shared_ptr<DeviceRoom> make_fake_room(const std::string& name,
                                            AvailableMemory (*available)() = plenty_of_memory);
 

@@ -21,7 +21,7 @@
 
 namespace hopfeed::testing {
 
-/// What gather_as_float() is to give for a row.
+/// Returns what gather_as_float() is to give for a row.
 inline std::vector<float> floats_of(ElementType type, std::int64_t elements, const std::byte* row) {
   std::vector<float> out(static_cast<std::size_t>(elements));
   if (has_scale(type)) {
@@ -178,7 +178,7 @@ inline void expect_rows(RowReader& reader, const RowTable& table, const std::vec
       [&](std::int64_t id) { return floats_of(rows.type, rows.elements, table.row(id)); }, "as float32");
 }
 
-/// How many of them lie in the device's memory.
+/// Returns how many of them lie in the device's memory.
 inline std::uint64_t count_held(const gpu::RowsPlan& plan, const RowTable& table,
                                 const std::vector<std::int64_t>& ids) {
   if (plan.place == gpu::GraphPlace::kDevice) return ids.size();
@@ -196,7 +196,7 @@ struct RowRun {
   std::function<RowReaderFactory(Rounds&)> reader;
 };
 
-/// Rows that were asked for, by where they lay.
+/// Returns the rows that were asked for, by where they lay.
 inline gpu::RowCounts run_row_rounds(const RowRun& run) {
   RowRounds rounds(run.seed);
   gpu::RowCounts sum;

@@ -30,7 +30,7 @@ struct LinkBatch {
   TypedBatch sample;  // whose field `batch` has positions of the batch in place of trees
 };
 
-/// Nothing where a link has no negative that could be.
+/// Returns nothing where a link has no negative that could be.
 std::optional<LinkBatch> serial_links(const TypedGraph& graph, const SerialLinks& links,
                                       const BatchOptions& options, const BatchKey& key);
 

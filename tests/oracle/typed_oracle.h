@@ -40,8 +40,8 @@ TypedBatch serial_sample(const TypedGraph& graph, const std::vector<SerialSeeds>
 TypedBatch serial_sample(const TypedGraph& graph, int seed_type, const std::vector<std::int64_t>& seeds,
                          const BatchOptions& options, const BatchKey& key);
 
-/// What edge type has the reverses of type `e`: that of the reversed relation ("rev_to" of "to"), or itself
-/// between nodes of one type; -1 where neither is.
+/// Returns what edge type has the reverses of type `e`: that of the reversed relation ("rev_to" of "to"), or
+/// itself between nodes of one type; -1 where neither is.
 int reverse_type(const TypedGraph& graph, std::size_t e);
 
 /// Every field of `batch` against what it should be (EXPECTs).

@@ -17,7 +17,7 @@ struct WalkStart {
   std::int64_t node = 0;     // original id
   std::uint32_t number = 0;  // of the walk in its batch
 };
-/// The edge of each step; -1 behind a node without neighbours.
+/// Returns the edge of each step; -1 behind a node without neighbours.
 std::vector<std::int64_t> serial_walk(const TypedGraph& graph, const WalkStart& start,
                                       const WalkOptions& walk, const BatchKey& key,
                                       const AbsentEdges& absent = {});

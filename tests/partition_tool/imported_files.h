@@ -51,7 +51,7 @@ std::vector<T> values_of(const RawNodes& nodes, std::size_t attr) {
   return values;
 }
 
-/// Rows of `width` elements of all in-edges of a node.
+/// Returns the rows of `width` elements of all in-edges of a node.
 template <class T>
 std::vector<T> in_edge_values(const RawEdges& edges, std::size_t attr, std::int64_t node,
                               std::int64_t width = 1) {

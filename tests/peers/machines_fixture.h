@@ -16,7 +16,7 @@
 
 namespace hopfeed {
 
-/// A socket file that no other test has.
+/// Returns a socket file that no other test has.
 inline std::string new_socket_file(const std::string& beside) {
   static int number = 0;
   return "unix:" + beside + ".peer" + std::to_string(++number);
@@ -35,7 +35,7 @@ class PeerServers {
   Server& server(std::size_t partition) { return *servers_[partition]; }
   void stop(std::size_t partition) { servers_[partition].reset(); }
   void start(std::size_t partition) { servers_[partition] = make(partition); }
-  /// What a machine with that partition tells its loader.
+  /// Returns what a machine with that partition tells its loader.
   PeerOptions machine(int partition) const {
     PeerOptions options;
     options.own = {partition};
@@ -57,7 +57,7 @@ class PeerServers {
   std::vector<std::unique_ptr<Server>> servers_;
 };
 
-/// The folder of the same graph in several partitions, where the fixture has it so: "parts3", or with
+/// Returns the folder of the same graph in several partitions, where the fixture has it so: "parts3", or with
 /// "halos3".
 inline std::string partitioned(const std::string& folder, const char* name = "parts3") {
   const std::filesystem::path path(folder);

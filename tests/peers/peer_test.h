@@ -31,8 +31,8 @@ class PeerTest : public LoaderTestWithin<240> {
     }
     return got;
   }
-  /// An epoch, begun again until it comes whole: nobody is told when all workers have found a server that is
-  /// back, and until then their questions may be refused. The watchdog bounds it.
+  /// Returns an epoch, begun again until it comes whole: nobody is told when all workers have found a server
+  /// that is back, and until then their questions may be refused. The watchdog bounds it.
   static std::vector<std::string> epoch_once_found(BatchStream& stream, std::int64_t epoch) {
     std::vector<std::string> got;
     for (;;) {

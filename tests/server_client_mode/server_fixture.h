@@ -25,7 +25,7 @@ class LogLines {
   void wait_for(const std::string& part) const {
     while (!has(part)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  /// Whether a line has this in it, by now.
+  /// Returns whether a line has this in it, by now.
   bool has(const std::string& part) const {
     const std::lock_guard lock(mutex_);
     return std::ranges::any_of(lines_,
@@ -74,7 +74,7 @@ class ServerTestWithin : public LoaderTestWithin<seconds> {
                                            : std::string(wire::name_of(answer.type())));
     return wire::from_bytes<wire::Opened>(answer.payload);
   }
-  /// The batch of that number: of the epoch's full batches the n-th, again and again.
+  /// Returns the batch of that number: of the epoch's full batches the n-th, again and again.
   static wire::BatchAsked batch(std::uint64_t number, std::uint64_t granted = kRoom, std::uint32_t job = 1) {
     const auto steps = static_cast<std::uint64_t>(kSeeds / kBatchSize);
     return {.job = job,

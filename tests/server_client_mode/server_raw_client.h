@@ -43,7 +43,7 @@ class RawClient {
     connection_->send(type, request, payload);
     run(connection_->flush());
   }
-  /// The next frame; pings are answered and not shown. Throws what the connection throws.
+  /// Returns the next frame; pings are answered and not shown. Throws what the connection throws.
   Frame next() {
     for (;;) {
       Frame frame = run(read(*connection_));

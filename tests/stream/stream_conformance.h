@@ -27,7 +27,7 @@ struct StreamKind {
 
 class StreamConformance : public LoaderTestWithin<>, public ::testing::WithParamInterface<StreamKind> {
  protected:
-  /// The stream of this kind.
+  /// Returns the stream of this kind.
   static std::unique_ptr<BatchStream> open(const LoaderOptions& options) { return GetParam().open(options); }
   static void expect_part(const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
@@ -335,7 +335,7 @@ TEST_P(StreamConformance, OneTwoAndThreePartitions_GiveTheSameBytes) {
   }
 }
 
-/// A copy of the dataset in which one id of a neighbour points outside the graph.
+/// Returns a copy of the dataset in which one id of a neighbour points outside the graph.
 inline std::filesystem::path damaged_copy(const std::filesystem::path& from,
                                           const std::filesystem::path& to) {
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);

@@ -66,7 +66,7 @@ inline void swap_first_two(const std::filesystem::path& data, const std::string&
               [&](std::byte* first) { std::swap_ranges(first, first + bytes, first + bytes); });
 }
 
-/// Whether to write what is golden anew, after a meant change of a format.
+/// Returns whether to write what is golden anew, after a meant change of a format.
 inline bool stores_golden() { return std::getenv("HOPFEED_STORE_GOLDEN") != nullptr; }
 
 /// Expects the folder to be the golden one, byte by byte, and that to verify.

@@ -14,7 +14,7 @@ struct ProgramResult {
   std::string out, err;
 };
 
-/// The folder of the built programs: HOPFEED_BIN, else where this test lies.
+/// Returns the folder of the built programs: HOPFEED_BIN, else where this test lies.
 std::string program(const std::string& name);
 /// Runs to the end. `environment`: "NAME=value" on top of this process's own.
 ProgramResult run_program(const std::vector<std::string>& arguments,
@@ -42,8 +42,8 @@ class BackgroundProgram {
   int pid_ = -1, out_ = -1;
 };
 
-/// A mark for the environment of a program, which all that it starts inherit: "HOPFEED_TEST_MARK=...", new at
-/// each call.
+/// Returns a mark for the environment of a program, which all that it starts inherit:
+/// "HOPFEED_TEST_MARK=...", new at each call.
 std::string new_mark();
 /// Pids of the living processes that carry it, also of one that was forked a moment ago and not yet become
 /// its program.
@@ -60,12 +60,12 @@ std::vector<int> children_of(int pid);
 bool alive(int pid);
 /// True once none of them is alive; false where that takes longer than `limit`.
 bool all_gone(const std::vector<int>& pids, std::chrono::milliseconds limit);
-/// What stands before a command of the shell, so that its program can start no thread and no process. As root
-/// it runs as nobody, since limits do not bind root.
+/// Returns what stands before a command of the shell, so that its program can start no thread and no process.
+/// As root it runs as nobody, since limits do not bind root.
 std::string without_more_processes();
 /// Clock ticks of CPU time that a process has used.
 long cpu_ticks(int pid);
-/// Bytes of memory that lie behind its addresses now, those it shares with others included.
+/// Returns the bytes of memory that lie behind its addresses now, those it shares with others included.
 std::size_t resident_bytes(int pid);
 
 /// What may not change over a test: children, descriptors, names in /dev/shm, System V segments.

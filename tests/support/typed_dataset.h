@@ -62,7 +62,8 @@ struct TypedCut {
 void write_typed_dataset(const std::filesystem::path& folder, const TypedGraph& graph,
                          const TypedCut& cut = {});
 
-/// A cut that deals the nodes of each type at random to `partitions` and orders them at random inside each.
+/// Returns a cut that deals the nodes of each type at random to `partitions` and orders them at random inside
+/// each.
 TypedCut random_typed_cut(const TypedGraph& graph, int partitions, std::uint64_t seed);
 
 struct RandomTypedOptions {

@@ -16,7 +16,7 @@ namespace hopfeed::testing {
 
 inline constexpr c10::DeviceType kFake = c10::DeviceType::PrivateUse1;
 
-/// What was asked, in order: "copy on 1", "event recorded on 1", ...
+/// Returns what was asked, in order: "copy on 1", "event recorded on 1", ...
 inline std::vector<std::string>& fake_log() {
   static std::vector<std::string> log;
   return log;

@@ -23,7 +23,7 @@ ProgramResult run_program(const std::vector<std::string>& command,
 std::vector<ProgramResult> run_ranks(const std::vector<std::string>& command, int world_size,
                                      int seconds = 120);
 
-/// A TCP port that nobody listens on.
+/// Returns a TCP port that nobody listens on.
 int free_port();
 
 }  // namespace hopfeed::trainer_tests

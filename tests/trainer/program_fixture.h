@@ -23,7 +23,7 @@ using testing::TempFolder;
 using trainer_tests::ProgramResult;
 using trainer_tests::run_program;
 
-/// Null where there is no such file.
+/// Returns null where there is no such file.
 inline nlohmann::json read_json(const std::filesystem::path& path) {
   std::ifstream file(path);
   return file ? nlohmann::json::parse(file) : nlohmann::json();

@@ -12,7 +12,7 @@
 
 namespace hopfeed::testing {
 
-/// A graph whose labels the features hint at, with a split "test" beside random_graph's.
+/// Returns a graph whose labels the features hint at, with a split "test" beside random_graph's.
 inline TinyGraph training_graph() {
   TinyGraph graph = random_graph({.num_nodes = 600, .num_edges = 5'000, .x_width = 8, .num_train = 300});
   for (std::int64_t v = 0; v < graph.num_nodes; ++v) graph.x[v * 8 + graph.y[v]] += 1;

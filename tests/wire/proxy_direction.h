@@ -29,10 +29,10 @@ class ProxyDirection {
   /// No more come: what is held back goes now.
   void end(Clock::time_point now);
   bool ended() const { return ended_; }
-  /// What may be sent at `now`; empty: nothing yet.
+  /// Returns what may be sent at `now`; empty: nothing yet.
   std::span<const std::byte> ready(Clock::time_point now);
   void sent(std::size_t bytes);
-  /// When something of what waits may be sent; max: nothing waits.
+  /// Returns when something of what waits may be sent; max: nothing waits.
   Clock::time_point next() const;
   std::size_t waiting() const { return waiting_; }
   bool empty() const { return out_.empty() && frame_.empty() && held_.empty(); }

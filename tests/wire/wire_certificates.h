@@ -23,7 +23,7 @@ class Certificates {
   ~Certificates();
   /// Replaces one of the same name.
   wire::TlsFiles make(const CertificateOptions& options);
-  /// The files of one that was made.
+  /// Returns the files of one that was made.
   wire::TlsFiles files(const std::string& name) const;
   std::string ca() const { return files("ca").cert; }
   std::string folder() const { return folder_.path().string(); }

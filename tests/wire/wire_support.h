@@ -31,12 +31,12 @@ struct Outcome {
   std::optional<std::conditional_t<std::is_void_v<T>, std::monostate, T>> value;
   std::exception_ptr error;
 
-  /// What the coroutine gave; throws what it threw.
+  /// Returns what the coroutine gave; throws what it threw.
   T get() {
     if (error) std::rethrow_exception(error);
     if constexpr (!std::is_void_v<T>) return std::move(value.value());
   }
-  /// The message of what it threw, or "".
+  /// Returns the message of what it threw, or "".
   std::string what() const {
     try {
       if (error) std::rethrow_exception(error);

@@ -72,7 +72,7 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
-  /// The command of sample_command() as a line for a shell.
+  /// Returns the command of sample_command() as a line for a shell.
   static std::string sample_line(const std::vector<std::string>& more = {},
                                  const std::filesystem::path& dataset = path(1)) {
     std::string line;

@@ -41,7 +41,7 @@ class ThreadMaker {
   std::size_t sample(const PlannedBatch& batch) {
     return maker_.sample({.seed = seed_, .epoch = batch.epoch, .first = batch.first, .count = batch.count});
   }
-  /// The whole block.
+  /// Returns the whole block.
   std::span<const std::byte> make(const PlannedBatch& batch) {
     const std::size_t bytes = sample(batch);
     block_.reserve(bytes);
@@ -208,7 +208,7 @@ class EventLoopFillers final : public DoomedFillers {
                   .replies = {}};
     connection.port->report_ready();
   }
-  /// Whether there was anything to do.
+  /// Returns whether there was anything to do.
   bool step(SlotKeeper& keeper, std::vector<Connection>& connections, ThreadMaker& maker) {
     bool busy = false;
     keeper.serve();
@@ -235,7 +235,7 @@ class EventLoopFillers final : public DoomedFillers {
     connection.replies.push_back({.claim = *claim, .block = {block.begin(), block.end()}});
     return true;
   }
-  /// Whether it is done with.
+  /// Returns whether it is done with.
   static bool deliver(WorkerPort& port, Connection::Reply& reply) {
     switch (port.grant(reply.claim, reply.block.size())) {
       case WorkerPort::Grant::kWaiting:
