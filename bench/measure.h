@@ -37,7 +37,7 @@ inline double thread_cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// What all threads did together. Where others use the machine too, `per_s` says what came out and
+/// A Rate is what all threads did together. Where others use the machine too, `per_s` says what came out and
 /// `per_cpu_s` what would have come out alone: fractions of a limit are taken between figures of that kind.
 struct Rate {
   double per_s = 0;
@@ -62,7 +62,7 @@ Rate rate(int threads, double seconds, Body body) {
   std::vector<std::future<Rate>> rates;
   const auto measure = [&](int t) {
     {
-      // Also where the body throws, or the others would wait for ever.
+      // This also runs where the body throws, or the others would wait for ever.
       const std::unique_ptr<std::atomic<int>, decltype(arrive)> arrival(&waiting, arrive);
       body(t, 0);
     }

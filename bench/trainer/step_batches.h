@@ -1,4 +1,5 @@
-// The batches that a training step is measured on, and what another program needs to take the same steps.
+// Makes the batches that a training step is measured on, and stores what another program needs to take the
+// same steps.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace hopfeed::bench {
 
-/// A batch before it is tensors.
+/// A StepBlock is a batch before it is tensors.
 struct StepBlock {
   BatchView view;
   std::shared_ptr<const void> memory;
