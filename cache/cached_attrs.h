@@ -1,4 +1,4 @@
-// Which attributes the dynamic cache keeps rows of, and how hot each of their rows is.
+// Tells which attributes the dynamic cache keeps rows of, and how hot each of their rows is.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace hopfeed {
 
-/// An attribute whose rows are kept.
+/// A CachedAttr is an attribute whose rows are kept.
 struct CachedAttr {
   FeatureName what;
   std::int64_t rows = 0, row_bytes = 0;
-  /// Per row how hot it is, 0 the hottest: what is kept where nothing is known of the future.
+  /// Gives each row's heat, 0 the hottest: it decides where nothing is known of the future.
   std::function<std::uint8_t(std::int64_t row)> heat;
 };
 

@@ -1,7 +1,7 @@
-// How hot the rows of other partitions are for one partition, its reader: what a machine that has one
-// partition keeps of the others (docs/cache.md). It is the reader's own ranking, as its own training nodes
-// will read the rows, not their owners': rows along the cut are hot for it, the owner's hottest mostly are
-// not. SALIENT++ (MLSys 2023) ranks remote rows so.
+// RemoteRanks says how hot rows of other partitions are for one partition, their reader: what a machine with
+// one partition keeps of the others (docs/cache.md). It is the reader's own ranking, as its own training
+// nodes will read the rows, not their owners': rows along the cut are hot for it, the owner's hottest mostly
+// are not. SALIENT++ (MLSys 2023) ranks remote rows so.
 //
 //   RemoteRanks ranks(dataset, reader);
 //   RemoteRanksView view = ranks.view(node_type);   // plain, for as long as `ranks` lives
@@ -23,7 +23,7 @@ namespace hopfeed {
 
 class RemoteRanksView {
  public:
-  /// The rank of the reader's own rows, and of those that its ranked list leaves out.
+  /// The reader's own rows have this rank, and those that its ranked list leaves out.
   static constexpr std::uint32_t kUnranked = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint8_t kColdest = std::numeric_limits<std::uint8_t>::max();
 
@@ -32,7 +32,8 @@ class RemoteRanksView {
   /// Returns the rank of a row by dataset id: 0 the hottest, each number below ranked() once.
   std::uint32_t rank(std::int64_t row) const { return ranks_[static_cast<std::size_t>(row)]; }
   std::int64_t ranked() const { return ranked_; }
-  /// Returns the ranked rows in 256 classes of about the same size; kColdest for all others.
+  /// Returns the class of a row: ranked rows are in 256 classes of about the same size; kColdest for all
+  /// others.
   std::uint8_t heat(std::int64_t row) const {
     const std::uint32_t at = rank(row);
     if (at == kUnranked) return kColdest;
@@ -47,8 +48,8 @@ class RemoteRanksView {
 
 class RemoteRanks {
  public:
-  /// Throws kInvalid where there is no partition `reader`, kCorrupt naming the file where a list is damaged,
-  /// kUnsupported for lists of 2^32 rows or more.
+  /// Reads the ranks. Throws kInvalid where there is no partition `reader`, kCorrupt naming the file where a
+  /// list is damaged, kUnsupported for lists of 2^32 rows or more.
   RemoteRanks(const Dataset& dataset, int reader);
   RemoteRanksView view(int node_type) const {
     const OfType& type = types_[static_cast<std::size_t>(node_type)];
