@@ -1,5 +1,5 @@
-// JSON <-> text. The library's parser and writer are templates that each unit would compile again, longer
-// than all it does itself; here they are compiled once.
+// Turns JSON into text and back. The library's parser and writer are templates that each unit would compile
+// again, longer than all it does itself; here they are compiled once.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
-// A file mapped read-only: one physical copy for all processes of a machine, on huge pages where the file
-// system gives them (ext4 and XFS do, by madvise alone). The size is taken once, at open; what was got is
-// read back, never assumed.
+// MappedFile is a file mapped read-only: one physical copy for all processes of a machine, on huge pages
+// where the file system gives them (ext4 and XFS do, by madvise alone). The size is taken once, at open; what
+// was got is read back, never assumed.
 #pragma once
 #include <cstddef>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Rows of whole numbers with a scale each, for float32 rows where a quarter or an eighth of the bytes is
-// enough. The bytes are the same on every machine.
+// Quantised rows are whole numbers with a scale for each row: float32 where a quarter or an eighth of the
+// bytes is enough. The bytes are the same on every machine.
 //
 //   offset   size          what
 //   0        4             scale, float32, little-endian
@@ -31,7 +31,7 @@ namespace hopfeed {
 /// Returns the largest element of a type with a scale.
 constexpr int largest_element(ElementType type) { return type == ElementType::kInt4Scaled ? 7 : 127; }
 
-/// Returns the largest number whose product with it is finite.
+/// Returns the largest scale whose product with the largest element is finite.
 constexpr float largest_scale(ElementType type) {
   return type == ElementType::kInt4Scaled ? 0x1.249248p+125F : 0x1.020406p+121F;
 }
@@ -51,13 +51,14 @@ constexpr int element_of(float value, float scale) {
   return static_cast<int>((value / scale + kWhole) - kWhole);
 }
 
-/// `row` has quantised_row_bytes(type, values.size()) bytes. Throws nothing; the values are finite.
+/// Writes the quantised row. `row` has quantised_row_bytes(type, values.size()) bytes. It throws nothing; the
+/// values are finite.
 void quantise_row(ElementType type, std::span<const float> values, std::byte* row);
 /// Returns whether the rule can give the row: its scale is 0 or a normal, positive number, and no element is
 /// beyond the largest.
 bool is_quantised_row(ElementType type, std::int64_t elements, const std::byte* row);
 
-/// Rows where they lie, in a block or in a mapped file.
+/// QuantisedRows views rows where they lie, in a block or in a mapped file.
 struct QuantisedRows {
   ElementType type = ElementType::kInt8Scaled;
   std::int64_t elements = 0;  // of a row
@@ -74,7 +75,7 @@ struct QuantisedRows {
   }
 };
 
-/// The values, count * elements of them, in vector lanes.
+/// Writes the values, count * elements of them, in vector lanes.
 void dequantise(const QuantisedRows& rows, float* out);
 
 }  // namespace hopfeed

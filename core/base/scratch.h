@@ -1,6 +1,6 @@
-// Memory that a sampler keeps between batches: grows, never shrinks, lies on 2 MiB pages where the machine
-// gives them, and keeps its contents when it grows. A steady state allocates nothing. Where it grows the
-// budget of the thread is asked (scratch_budget.h).
+// Scratch is memory that a sampler keeps between batches: it grows, never shrinks, lies on 2 MiB pages where
+// the machine gives them, and keeps its contents when it grows. A steady state allocates nothing. Where it
+// grows the budget of the thread is asked (scratch_budget.h).
 #pragma once
 #include <sys/mman.h>
 
@@ -15,7 +15,7 @@
 
 namespace hopfeed {
 
-/// `bytes` on whole pages, on huge ones where they are many.
+/// Returns `bytes` rounded up to whole pages, to huge ones where they are many.
 inline std::size_t on_scratch_pages(std::size_t bytes) {
   const std::size_t page = bytes >= kHugePageBytes / 2 ? kHugePageBytes : kPageBytes;
   return (bytes + page - 1) / page * page;
@@ -40,8 +40,8 @@ class ScratchArray {
     return *this;
   }
 
-  /// Room for `count` elements; new memory is zero. Throws std::bad_alloc, and kNoSpace where the thread's
-  /// budget has no more; then nothing has changed.
+  /// Makes sure that `count` elements fit; new memory is zero. Throws std::bad_alloc, and kNoSpace where the
+  /// thread's budget has no more; then nothing has changed.
   void reserve(std::size_t count) {
     if (count * sizeof(T) > bytes_) grow(count);
   }
@@ -70,10 +70,10 @@ class ScratchArray {
     }
   }
 
-  /// What is there, in memory of `wanted` bytes.
+  /// Returns what is there, moved to memory of `wanted` bytes.
   void* moved_to(std::size_t wanted) {
-    // A larger reservation than asked for, cut to a huge-page boundary, so that the whole of it can lie on
-    // huge pages.
+    // The reservation is larger than asked for and cut to a huge-page boundary, so that the whole of it can
+    // lie on huge pages.
     const std::size_t slack = wanted % kHugePageBytes == 0 ? kHugePageBytes : 0;
     void* raw = ::mmap(nullptr, wanted + slack, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

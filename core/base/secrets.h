@@ -1,10 +1,10 @@
-// Secrets that a user hands over: the token of servers in the environment, tokens and keys in files.
+// Reads secrets that a user hands over: the token of servers in the environment, tokens and keys in files.
 #pragma once
 #include <string>
 
 namespace hopfeed {
 
-/// The variable that has the token where no file is named.
+/// This variable has the token where no file is named.
 inline constexpr const char* kTokenVariable = "HOPFEED_TOKEN";
 
 /// Programs call it first of all: plugins and other programs that they start do not see the token.

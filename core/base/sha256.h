@@ -1,4 +1,4 @@
-// SHA-256 of bytes, by OpenSSL: names content that a BatchSpec refers to and does not carry (given seeds, a
+// SHA-256 of bytes, by OpenSSL, names content that a BatchSpec refers to and does not carry (given seeds, a
 // plugin's file).
 #pragma once
 #include <cstddef>

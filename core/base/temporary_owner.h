@@ -1,14 +1,14 @@
-// The file or folder beside a target that is renamed to it once it is whole: .NAME.tmp-OWNER. The owner tells
-// who made it: boot, pid namespace, pid and start time of the process. On this machine a later process can
-// tell whether that one still lives, also where its pid is used again; on a file system that several machines
-// share, it leaves the others' alone.
+// Names the file or folder beside a target that is renamed to it once it is whole: .NAME.tmp-OWNER. The owner
+// tells who made it: boot, pid namespace, pid and start time of the process. On this machine a later process
+// can tell whether that one still lives, also where its pid is used again; on a file system that several
+// machines share, it leaves the others' alone.
 #pragma once
 #include <filesystem>
 #include <string>
 
 namespace hopfeed {
 
-/// "BOOT-NAMESPACE-PID-START" of this process.
+/// Returns "BOOT-NAMESPACE-PID-START" of this process.
 std::string temporary_owner();
 
 /// Returns the name beside `target` that this process writes under.

@@ -14,8 +14,8 @@
 
 namespace hopfeed {
 
-/// The shape of an array; of a scalar it is empty. Holds kMaxDims numbers and remembers whether there were
-/// more.
+/// BlockShape is the shape of an array; that of a scalar is empty. It holds kMaxDims numbers and remembers
+/// whether there were more.
 class BlockShape {
  public:
   static constexpr std::size_t kMaxDims = 4;
@@ -30,7 +30,7 @@ class BlockShape {
   std::int64_t operator[](std::size_t i) const { return dims_[i]; }
   /// Returns the dimensions of a valid shape.
   std::span<const std::int64_t> dims() const { return {dims_, size_}; }
-  /// Returns whether an array can have it: not too many dimensions, none of them negative.
+  /// Returns whether an array can have this shape: not too many dimensions, none of them negative.
   bool valid() const {
     return size_ <= kMaxDims && std::all_of(dims_, dims_ + size_, [](std::int64_t dim) { return dim >= 0; });
   }

@@ -1,12 +1,12 @@
-// Which rows of features a consumer of batches holds itself, so that they need not travel: of each partition
-// of each node type the first ones. Rows lie in the one order, the hottest first, so "is this row held?" is a
-// compare and no lookup.
+// A HeldShare says which feature rows a consumer of batches holds itself, so that they need not travel: of
+// each partition of each node type the first ones. Rows lie in the one order, the hottest first, so "is this
+// row held?" is a compare and no lookup.
 #pragma once
 #include <cstdint>
 
 namespace hopfeed {
 
-/// How many of them. One number, so that it fits into a request; every side rounds it alike.
+/// It is one number, so that it fits into a request; every side rounds it alike.
 struct HeldShare {
   static constexpr std::uint32_t kAll = 1'000'000;
   std::uint32_t millionths = 0;  // of the rows, at most kAll

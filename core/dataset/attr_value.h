@@ -1,4 +1,4 @@
-// One value of an attribute: where it lies, and what it is.
+// Reads one value of an attribute.
 #pragma once
 #include <cstddef>
 #include <cstdint>

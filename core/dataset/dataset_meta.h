@@ -1,4 +1,4 @@
-// What meta.json says: the manifest of a dataset folder, and the names of the files beside it.
+// DatasetMeta is what meta.json says: the manifest of a dataset folder. Functions name the files beside it.
 //
 // Dataset ids number the nodes of a type in the one order: by partition, inside a partition by falling
 // hotness, ties by smaller original id. docs/formats.md has the files and the table of meta.json.
@@ -13,14 +13,14 @@
 namespace hopfeed {
 
 inline constexpr int kDatasetVersion = 8;
-/// Attributes whose rows have a scale (has_scale).
+/// Attributes whose rows have a scale (has_scale) came with this version.
 inline constexpr int kScaledDatasetVersion = 8;
-/// A dataset is written in the oldest version that holds all of it, to the byte as before. Version 7 brought
-/// the sources in alias tables; those of earlier versions, without them, are read.
+/// A dataset is written in the oldest version that holds all of it. Version 7 brought the sources in alias
+/// tables; those of earlier versions, without them, are read.
 inline constexpr int kWeightsDatasetVersion = 7;
-/// The codes of times; times without them are not read.
+/// The codes of times came with this version; times without them are not read.
 inline constexpr int kTimesDatasetVersion = 6;
-/// `rev_of`, edge splits and `by_id`.
+/// `rev_of`, edge splits and `by_id` came with this version.
 inline constexpr int kLinksDatasetVersion = 5;
 inline constexpr int kPlainDatasetVersion = 4;
 inline constexpr int kOldestDatasetVersion = 3;
@@ -36,7 +36,7 @@ struct AttrMeta {
 
 /// Returns the attribute of that name, or null.
 const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name);
-/// Returns whether there is one of that name that can be a time: one int64 for each node or edge.
+/// Returns whether there is an attribute of that name that can be a time: one int64 for each node or edge.
 bool has_time(const std::vector<AttrMeta>& attrs, const std::string& name);
 
 struct NodeTypeMeta {
@@ -47,10 +47,11 @@ struct NodeTypeMeta {
   std::vector<AttrMeta> attrs;
   std::map<std::string, std::int64_t> splits;  // name -> number of nodes
   std::int64_t num_classes = 0;                // 0: unknown; labels are -1 (none) or 0 .. num_classes - 1
-  /// [P] rows of other partitions that each partition has ranked; empty: it has none, as datasets of one
-  /// partition, of rows without attributes and of earlier releases.
+  /// [P] counts the rows of other partitions that each partition has ranked; empty: it has none, as datasets
+  /// of one partition, of rows without attributes and of earlier releases.
   std::vector<std::int64_t> remote_rows = {};
-  /// [P] nodes of other partitions that each partition has copies of (its halo); empty: there are none.
+  /// [P] counts the nodes of other partitions that each partition has copies of (its halo); empty: there are
+  /// none.
   std::vector<std::int64_t> halo_nodes = {};
 };
 
@@ -70,13 +71,13 @@ struct EdgeTypeMeta {
   bool has_by_id = false;                           // rows have the order of source ids too
   std::vector<std::int64_t> halo_edges = {};        // [P] of the rows that halos copy; empty: there are none
   std::string folder() const { return src + "__" + rel + "__" + dst; }
-  /// Returns whether there is something of version 5 in it.
+  /// Returns whether the edge type has something of version 5.
   bool has_links() const { return !rev_of.empty() || !splits.empty() || has_by_id; }
-  /// The oldest that holds it.
+  /// Returns the oldest version that holds it.
   int version() const;
 };
 
-/// How the dataset was cut and ordered. Changes nothing in a batch (dataset ids aside).
+/// CutMeta says how the dataset was cut and ordered. It changes nothing in a batch (dataset ids aside).
 struct CutMeta {
   std::string method = "none";                   // none | random | metis
   std::vector<std::int64_t> fanouts{15, 10, 5};  // that the hotness was computed for
@@ -84,8 +85,8 @@ struct CutMeta {
   std::int64_t edges_cut = 0;  // edges whose ends lie in two partitions
   std::uint64_t seed = 0;
   std::int64_t metis_degree = 0;  // METIS saw about this many neighbours of each node; 0: all, or not METIS
-  /// That nodes are ordered by (partition_tool/hotness/hotness_policy.h, or one of an earlier hopfeed); told
-  /// where it is another.
+  /// Nodes are ordered by this (partition_tool/hotness/hotness_policy.h, or a policy of an earlier hopfeed);
+  /// it is told where it is another.
   std::string policy = "vip";
 };
 
@@ -141,13 +142,13 @@ std::string seal_meta(std::string text);
 /// "__".
 void check_name(const std::string& name, const char* what);
 
-// Paths relative to the dataset folder. Where they take a partition they take halo_of() one too: the same
-// file of its halo.
+// These are paths relative to the dataset folder. Where they take a partition they take halo_of() one too:
+// the same file of its halo.
 constexpr int halo_of(int partition) { return -1 - partition; }
 /// Returns the shape of an array of HaloPlace for so many nodes, as int64.
 inline std::vector<std::int64_t> halo_places_shape(std::int64_t nodes) { return {(nodes + 63) / 64, 2}; }
 std::string part_folder(int partition);  // "part-0000", of its halo "part-0000/halo"
-/// Which nodes the halo of a partition has copies of (HaloPlace).
+/// Returns the path of the array that names the nodes of a partition's halo (HaloPlace).
 std::string halo_places_path(int partition, const NodeTypeMeta& node);
 std::string rows_path(int partition, const EdgeTypeMeta& edge);
 std::string indices_path(int partition, const EdgeTypeMeta& edge);
