@@ -37,7 +37,7 @@ struct RandomWords {
   std::uint32_t word[4];
 };
 
-/// The generator itself.
+/// Runs the generator itself: Philox4x32-10.
 HOPFEED_HOST_DEVICE inline RandomWords philox(std::uint32_t c0, std::uint32_t c1, std::uint32_t c2,
                                               std::uint32_t c3, std::uint64_t key) {
   const r123::Philox4x32::ctr_type counter = {{c0, c1, c2, c3}};
@@ -56,7 +56,7 @@ struct StreamOptions {
   std::uint32_t edge_type = 0;
 };
 
-/// Two streams have one name: that of first draws, and that of draws that were rejected.
+/// Try tells two streams of one name apart: that of first draws, and that of draws that were rejected.
 enum class Try : std::uint32_t { kFirst = 0, kAgain = 1 };
 
 /// Returns the 64-bit key of one stream; node_stream() below is the one way to come by it.
@@ -71,7 +71,7 @@ HOPFEED_HOST_DEVICE inline std::uint64_t stream_key(const StreamOptions& o, Try 
   return static_cast<std::uint64_t>(inner.word[1]) << 32 | inner.word[0];
 }
 
-/// The draws of one node (its original id) in one stream.
+/// A NodeStream has the draws of one node (its original id) in one stream.
 struct NodeStream {
   std::uint64_t key;        // of the draws
   std::uint64_t retry_key;  // of draws that were rejected
@@ -85,20 +85,20 @@ struct NodeStream {
   HOPFEED_HOST_DEVICE RandomWords words(std::uint32_t block) const {
     return philox(static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node >> 32), tree, block, key);
   }
-  /// Candidates for draw `draw` (below 2^16) after a rejection, attempt 1, 2, ...
+  /// Returns candidates for draw `draw` (below 2^16) after a rejection, attempt 1, 2, ...
   HOPFEED_HOST_DEVICE RandomWords retry_words(std::uint32_t draw, std::uint32_t attempt) const {
     return philox(static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node >> 32), tree,
                   attempt << 16 | draw, retry_key);
   }
 };
 
-/// Both keys of what `options` name, of node 0. Computed once per batch, hop and edge type; of() gives the
-/// nodes'.
+/// Returns both keys of what `options` name, of node 0. They are computed once per batch, hop and edge type;
+/// of() gives the nodes'.
 HOPFEED_HOST_DEVICE inline NodeStream node_stream(const StreamOptions& options) {
   return {stream_key(options, Try::kFirst), stream_key(options, Try::kAgain), 0, 0};
 }
 
-/// floor(word * bound / 2^32), or a rejection where the word falls into the biased remainder.
+/// A Bounded is floor(word * bound / 2^32), or a rejection where the word falls into the biased remainder.
 struct Bounded {
   std::uint32_t value;
   bool rejected;

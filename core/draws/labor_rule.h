@@ -1,6 +1,6 @@
-// The rule of layer-dependent sampling, LABOR-0 (Balin & Catalyurek, "Layer-Neighbor Sampling -- Defusing
-// Neighborhood Explosion in GNNs", NeurIPS 2023): all destinations of a hop look at one variate of each
-// source, so that they take the same sources where they can. Host and device compile this same text.
+// This is the rule of layer-dependent sampling, LABOR-0 (Balin & Catalyurek, "Layer-Neighbor Sampling --
+// Defusing Neighborhood Explosion in GNNs", NeurIPS 2023): all destinations of a hop look at one variate of
+// each source, so that they take the same sources where they can. Host and device compile this same text.
 //
 // A destination of degree d takes the edge from t where variate(t) < k / d: each of its edges with
 // probability k / d, about k in all, at most d. Both sides are integers, in units of 2^-63.
@@ -22,7 +22,7 @@ HOPFEED_HOST_DEVICE inline std::uint64_t labor_variate(const NodeStream& stream,
   return static_cast<std::uint64_t>(stream.words(0).word[word]) << 31 | stream.words(1).word[word] >> 1;
 }
 
-/// floor(2^63 * fanout / degree) for 0 <= fanout < degree.
+/// Returns floor(2^63 * fanout / degree) for 0 <= fanout < degree.
 HOPFEED_HOST_DEVICE inline std::uint64_t labor_threshold(std::uint64_t fanout, std::uint64_t degree) {
   return static_cast<std::uint64_t>((static_cast<unsigned __int128>(fanout) << 63) / degree);
 }

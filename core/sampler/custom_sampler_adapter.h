@@ -1,4 +1,5 @@
-// Makes a Sampler of a CustomSampler: it owns the builder, and gives errors that are not hopfeed's a name.
+// A CustomSamplerAdapter makes a Sampler of a CustomSampler: it owns the builder, and gives errors that are
+// not hopfeed's a name.
 #pragma once
 #include <functional>
 #include <memory>
@@ -29,7 +30,7 @@ class CustomSamplerAdapter : public Sampler {
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
  private:
-  /// Rows that a custom sampler holds together; of ours walk_sampler.h has most, two for each walk of a
+  /// A custom sampler holds so many rows together; of ours walk_sampler.h has most, two for each walk of a
   /// group.
   static constexpr std::size_t kRowsTogether = 128;
 
