@@ -1,5 +1,5 @@
-// Which of many pairs are edges, where rows lie on several machines: each owner is asked once for all of its
-// own.
+// An EdgeLookup tells which of many pairs are edges, where rows lie on several machines: each owner is asked
+// once for all of its own.
 #pragma once
 #include <cstdint>
 #include <span>

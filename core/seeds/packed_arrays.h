@@ -26,7 +26,7 @@ class PackedArrays {
   template <class Element>
   std::span<const Element> take(std::int64_t count, const char* field) {
     static_assert(sizeof(Element) == sizeof(std::int64_t));
-    // One below zero is more than can be there.
+    // A count below zero becomes more than can be there.
     return left_.array<Element>(static_cast<std::uint64_t>(count), [&] {
       fail(fmt::format("{} is {}, and {} are there", field, count, left_.left().size() / sizeof(Element)));
     });

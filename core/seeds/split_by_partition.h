@@ -1,7 +1,7 @@
-// Which seeds each trainer takes where trainers sit beside partitions: those of its own partition first, so
-// that most rows of its batches are on its machine. DGL's node_split and edge_split. In place of the deal
-// (core/batch/deal.h), which goes by positions and shows in no byte: a trainer opens a stream over its own
-// seeds, of a world of one.
+// Decides which seeds each trainer takes where trainers sit beside partitions: those of its own partition
+// first, so that most rows of its batches are on its machine (DGL's node_split and edge_split). It takes the
+// place of the deal (core/batch/deal.h), which goes by positions and shows in no byte: a trainer opens a
+// stream over its own seeds, of a world of one.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -17,9 +17,9 @@ struct SplitByPartition {
   /// others have too many of. False: each takes all of its partition, shared evenly with the other trainers
   /// of it.
   bool force_even = true;
-  /// Exactly as many: up to world_size - 1 seeds are left out, the last of those that nobody is beside. Then
-  /// epochs have as many batches on every trainer, as those need who add up gradients after each. Only with
-  /// force_even.
+  /// Gives every trainer exactly as many: up to world_size - 1 seeds are left out, the last of those that
+  /// nobody is beside. Then epochs have as many batches on every trainer, as those need who add up gradients
+  /// after each. Only with force_even.
   bool same_count = false;
 };
 
