@@ -1,4 +1,5 @@
-// What a classification program says at the end: a table on stdout and summary.json, from the same figures.
+// Reports what a classification program says at the end: a table on stdout and summary.json, from the same
+// figures.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -10,8 +11,8 @@
 
 namespace hopfeed {
 
-/// One trained model: its epochs, and its exact accuracy by layer-wise inference where the dataset was at
-/// hand.
+/// A ModelReport is one trained model: its epochs, and its exact accuracy by layer-wise inference where the
+/// dataset was at hand.
 struct ModelReport {
   std::string title;  // "GraphSAGE", "features alone"
   std::string

@@ -1,4 +1,4 @@
-// What link_prediction says at the end: a table on stdout and summary.json, from the same figures.
+// Reports what link_prediction says at the end: a table on stdout and summary.json, from the same figures.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace hopfeed {
 
-/// One trained model.
+/// A LinkModelReport is one trained model.
 struct LinkModelReport {
   std::string title;  // "two towers", "without the graph"
   std::string
