@@ -1,5 +1,5 @@
-// What `--graph-mode auto` comes to: a GPU where one can be used, with a copy of the graph where there is
-// room for one of each worker, else the CPU.
+// Decides what `--graph-mode auto` comes to: a GPU where one can be used, with a copy of the graph where one
+// of each worker fits, else the CPU.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ struct AutoGraphMode {
   std::string why;  // in one line
 };
 
-/// With so many copies of these datasets' edges, on the GPU of that number.
+/// AutoGraphModeOptions: there are so many copies of these datasets' edges, on the GPU of that number.
 struct AutoGraphModeOptions {
   int device = 0;
   std::vector<std::string> datasets;  // folders

@@ -1,6 +1,6 @@
-// What no batch of so many seeds exceeds, as far as the host can say without counting: by these an engine
-// (hop_engine_on.h) takes memory and launches kernels. Rows may be damaged, so that an edge type's number of
-// edges bounds nothing.
+// HopBounds are what no batch of so many seeds exceeds, as far as the host can say without counting: by these
+// an engine (hop_engine_on.h) takes memory and launches kernels. Rows may be damaged, so that an edge type's
+// number of edges bounds nothing.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -25,7 +25,7 @@ class HopBounds {
     return num_seeds_ > kMany / nodes ? kMany : nodes * num_seeds_;
   }
 
-  /// Returns what so many rows of an edge type give in a hop; kMany: to be counted.
+  /// Returns what so many rows of an edge type give in a hop; kMany where it is to be counted.
   std::uint64_t edges(std::uint64_t rows, std::size_t edge_type, int hop) const {
     const std::int64_t fanout = plan_.edge_types[edge_type].fanouts[static_cast<std::size_t>(hop)];
     if (rows == 0) return 0;

@@ -1,6 +1,6 @@
-// The atomics of kernels, on the device and on hosts. On hosts they are the compiler's own, which
-// ThreadSanitizer knows; C++17 has no std::atomic_ref, and nvcc compiles this header as C++17. Relaxed: what
-// one launch writes, only the next one counts on.
+// These are the atomics of kernels, on the device and on hosts. On hosts they are the compiler's own, which
+// ThreadSanitizer knows; C++17 has no std::atomic_ref, and nvcc compiles this header as C++17. They are
+// relaxed: what one launch writes, only the next one counts on.
 #pragma once
 #include <cstdint>
 

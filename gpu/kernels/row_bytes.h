@@ -1,7 +1,7 @@
-// Bytes of a row, moved as widely as their addresses allow. Memory is read in stretches of 16 bytes that
-// begin at multiples of 16, each once, by one item: items side by side read whole sectors, wherever the row
-// begins, and only what is written may be narrow. A device reads the whole of a stretch in which a row begins
-// or ends: it lies within one sector, and so within one page. Hosts read the row's bytes alone, as sanitizers
+// Moves bytes of a row as widely as their addresses allow. Memory is read in stretches of 16 bytes that begin
+// at multiples of 16, each once, by one item: items side by side read whole sectors, wherever the row begins,
+// and only what is written may be narrow. A device reads the whole of a stretch in which a row begins or
+// ends: it lies within one sector, and so within one page. Hosts read the row's bytes alone, as sanitizers
 // want it, and have rubbish for the others.
 #pragma once
 #include <cstdint>
@@ -57,12 +57,12 @@ HOPFEED_HOST_DEVICE inline unsigned widest(unsigned place, unsigned left) {
   return 1;
 }
 
-/// The bytes of a stretch from `begin` to `end`, in registers.
+/// RowBytes has the bytes of a stretch from `begin` to `end`, in registers.
 struct RowBytes {
   std::uint64_t low = 0, high = 0;  // little-endian
   unsigned begin = 0, end = kStretch;
 
-  /// `stretch` is a multiple of 16.
+  /// Loads the bytes; `stretch` is a multiple of 16.
   HOPFEED_HOST_DEVICE static RowBytes load(const unsigned char* stretch, unsigned begin, unsigned end) {
     RowBytes bytes;
     bytes.begin = begin;
@@ -83,7 +83,7 @@ struct RowBytes {
     return static_cast<std::uint32_t>((at < 8 ? low : high) >> at % 8 * 8) & 0xFF;
   }
 
-  /// `to`: where byte `begin` comes to lie.
+  /// Stores the bytes; `to` is where byte `begin` comes to lie.
   HOPFEED_HOST_DEVICE void store(unsigned char* to) const {
     if (end - begin == kStretch && place_in(to, kStretch) == 0) {
       Words words;
