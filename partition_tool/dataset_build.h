@@ -1,6 +1,6 @@
-// The shared last stage of import, generate and partition: a graph and the orders of its nodes to the files
-// of a dataset folder, streamed block by block, so that beside the graph (rows that it makes are not held)
-// only a few megabytes are in memory.
+// Writes a graph and the orders of its nodes to the files of a dataset folder, the last stage that import,
+// generate and partition share. It streams block by block, so that beside the graph (rows that it makes are
+// not held) only a few megabytes are in memory.
 #pragma once
 #include <map>
 #include <span>
