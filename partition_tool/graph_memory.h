@@ -1,4 +1,4 @@
-// What a graph takes in memory while a dataset is made of it, asked of the machine before any of it is
+// Counts what a graph takes in memory while a dataset is made of it, and asks the machine before any of it is
 // allocated: an overrun is a kill and no error.
 #pragma once
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-/// What decides the memory of one edge type.
+/// A GraphSize decides the memory of one edge type.
 struct GraphSize {
   std::int64_t num_nodes = 0;    // that edges end at
   std::int64_t num_sources = 0;  // that edges begin at

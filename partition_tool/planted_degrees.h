@@ -1,4 +1,4 @@
-// The power laws of made-up graphs (generate.h says which), decided on integers.
+// Decides the power laws of made-up graphs (generate.h says which) on integers.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ inline std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(Wide{a} * b >> 64);
 }
 
-/// floor(sqrt(value)) for value < 2^127; the estimate in double is put right in integers.
+/// Returns floor(sqrt(value)) for value < 2^127; the estimate in double is put right in integers.
 inline std::uint64_t integer_sqrt(Wide value) {
   auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(value)));
   while (Wide{root} * root > value) --root;
@@ -20,8 +20,8 @@ inline std::uint64_t integer_sqrt(Wide value) {
   return root;
 }
 
-/// Ranks share the edges as the increments of G(y) = 2 sqrt(y) - 4/5 y, y from z0 / M to 1: its slope
-/// y^(-1/2) - 4/5 is the power law, cut off below z0.
+/// PlantedDegrees shares the edges among ranks as the increments of G(y) = 2 sqrt(y) - 4/5 y, y from z0 / M
+/// to 1: its slope y^(-1/2) - 4/5 is the power law, cut off below z0.
 class PlantedDegrees {
  public:
   PlantedDegrees(std::int64_t num_nodes, std::int64_t num_edges)

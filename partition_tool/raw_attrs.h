@@ -1,4 +1,4 @@
-// Attributes of a graph that is no dataset yet, by name and as a dataset's manifest tells of them.
+// Finds attributes of a graph that is no dataset yet, by name and as a dataset's manifest tells of them.
 #pragma once
 #include <algorithm>
 #include <string>

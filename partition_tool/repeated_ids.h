@@ -1,4 +1,4 @@
-// Splits that name a node twice. They are kept as they were given, but a user should know.
+// Finds splits that name a node twice. They are kept as they were given, but a user should know.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,5 @@
-// The rows of a partition in the order on disk, block by block: what writers of the arrays beside them share.
+// Gives the rows of a partition in the order on disk, block by block, to the writers of the arrays beside
+// them.
 #pragma once
 #include <cstdint>
 #include <span>
