@@ -10,11 +10,11 @@
 
 namespace hopfeed {
 
-/// Whether to wait until all partitions have a server. Who only goes on with what others have checked does
-/// not: its questions wait by themselves.
+/// PeersAt says whether to wait until all partitions have a server. Who only goes on with what others have
+/// checked does not: its questions wait by themselves.
 enum class PeersAt { kKnown, kSoon };
 
-/// Throws what Dataset and PeerNetwork throw.
+/// Opens the dataset. Throws what Dataset and PeerNetwork throw.
 std::unique_ptr<Dataset> open_partitions(const std::filesystem::path& folder, const PeerOptions& options,
                                          PeersAt when, HugePages huge_pages = HugePages::kAuto);
 

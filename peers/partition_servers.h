@@ -1,5 +1,5 @@
-// What is known of the servers that have the partitions of a dataset: which are there, which were lost and
-// when, and what each said. Its owner's lock guards it.
+// PartitionServers is what is known of the servers that have the partitions of a dataset: which are there,
+// which were lost and when, and what each said. Its owner's lock guards it.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace hopfeed {
 
-/// A partition that nobody answers for at the moment.
+/// A MissingPartition is one that nobody answers for at the moment.
 struct MissingPartition {
   int partition = 0;
   std::chrono::milliseconds since{};  // it was lost, or looked for in vain
@@ -23,7 +23,7 @@ struct MissingPartition {
 class PartitionServers {
  public:
   using Clock = std::chrono::steady_clock;
-  /// What is known of one server of options.peers, as its PeerLink tells it.
+  /// A State is what is known of one server of options.peers, as its PeerLink tells it.
   struct State {
     bool ready = false;           // it is there
     bool tried = false;           // it has been asked for once, whatever came of it
@@ -41,7 +41,7 @@ class PartitionServers {
   bool is_missing(std::size_t partition) const;
   /// Returns whether it was there once, and has been missing for longer than options.deadline.
   bool is_given_up(std::size_t partition, Clock::time_point now) const;
-  /// Returns those that nobody has, now.
+  /// Returns the partitions that nobody has, now.
   std::vector<MissingPartition> missing(Clock::time_point now) const;
   /// Returns a line for each partition that has been missing for five seconds, once each time that it is
   /// lost.
@@ -49,7 +49,7 @@ class PartitionServers {
   /// Returns what those said that may have the partition.
   std::string why_silent(int partition, const std::function<bool(std::size_t server)>& left_out = {}) const;
 
-  /// Returns whether waiting may bring no other server: all were tried, and those that did not answer are not
+  /// Returns whether waiting can bring no other server: all were tried, and those that did not answer are not
   /// needed.
   bool settled() const;
   /// Throws for a partition that nobody has, naming it and what each server said: kNotFound; kTimeout where
