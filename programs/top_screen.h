@@ -1,4 +1,5 @@
-// What hopfeed-top shows of one loader, from two looks at it: rates and shares are of the time between them.
+// Writes what hopfeed-top shows of one loader, from two looks at it: rates and shares are of the time between
+// them.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
