@@ -1,5 +1,5 @@
-// A dict of options, as Python code gives it, into hopfeed's options structs. Whatever does not fit is an
-// error that names the option and what was given.
+// GivenOptions takes a dict of options, as Python code gives it, into hopfeed's options structs. Whatever
+// does not fit is an error that names the option and what was given.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -14,23 +14,23 @@ class GivenOptions {
  public:
   explicit GivenOptions(nanobind::dict given);
 
-  /// Returns whether it is there, and not None.
+  /// Returns whether the option is there, and not None.
   bool has(const char* name) const;
-  /// `into` becomes what is given under that name; nothing happens where nothing is, or None. `what`: "a
-  /// whole number", for errors. Throws kInvalid.
+  /// Sets `into` to what is given under that name; nothing happens where nothing is, or None. `what` is for
+  /// errors: "a whole number". Throws kInvalid.
   template <class T>
   void take(const char* name, T& into, const char* what) {
     const nanobind::object value = taken(name);
     if (!value.is_none() && !nanobind::try_cast<T>(value, into)) refuse(name, value, what);
   }
-  /// Text that `read` understands, which throws kInvalid.
+  /// Takes text that `read` understands, which throws kInvalid.
   template <class T, class Read>
   void take_name(const char* name, T& into, Read read) {
     std::string text;
     take(name, text, "a string");
     if (has(name)) into = read(text);
   }
-  /// After all that is known was taken: throws kInvalid naming what is left.
+  /// Throws kInvalid naming what is left after all that is known was taken.
   void require_all_taken() const;
 
  private:
@@ -41,7 +41,7 @@ class GivenOptions {
   nanobind::set taken_;
 };
 
-/// An array of one or two dimensions, C-contiguous, in memory of the host.
+/// An array has one or two dimensions, and lies C-contiguous in memory of the host.
 template <class T, int kDimensions>
 using GivenArray =
     nanobind::ndarray<const T, nanobind::ndim<kDimensions>, nanobind::c_contig, nanobind::device::cpu>;

@@ -1,4 +1,4 @@
-// What a Stream is opened with: a loader over a dataset folder or over servers.
+// StreamOptions say what a Stream is opened with: a loader over a dataset folder or over servers.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -14,7 +14,7 @@ struct StreamOptions {
   std::optional<RemoteOptions> remote = std::nullopt;  // of servers
 };
 
-/// Arrays are copied. Throws kInvalid naming the option. With the GIL.
+/// Reads the options; arrays are copied. Throws kInvalid naming the option. The caller holds the GIL.
 StreamOptions stream_options(const nanobind::dict& given);
 
 }  // namespace hopfeed::python
