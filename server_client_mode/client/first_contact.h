@@ -1,5 +1,5 @@
-// The first words with servers, in the calling thread: whoever opens a stream wants to know at once what is
-// wrong. One server after the other is asked until one has answered all.
+// Has the first words with servers, in the calling thread: whoever opens a stream wants to know at once what
+// is wrong. One server after the other is asked until one has answered all.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A BatchStream whose batches servers make (server-client mode). The same bytes in the same order as Loader
-// gives, whatever happens to servers and connections.
+// RemoteLoader is a BatchStream whose batches servers make (server-client mode). The bytes come as Loader
+// gives them, in the same order, whatever happens to servers and connections.
 //
 //   RemoteLoader loader({.servers = wire::parse_addresses("10.0.0.1:9470,10.0.0.2:9470")},
 //                       {.batch = {.fanouts = {15, 10, 5}}, .deal = {.rank = rank, .world_size = world}});
@@ -40,10 +40,10 @@ class RemoteLoader final : public BatchStream {
   std::unique_ptr<class ChannelStream> stream_;
 };
 
-/// Streams from servers, for those who train.
+/// RemoteStreams opens streams from servers, for those who train.
 class RemoteStreams final : public StreamSource {
  public:
-  /// Asks a server for the dataset's metadata. Throws as RemoteLoader.
+  /// Asks a server for the dataset's metadata. Throws what RemoteLoader throws.
   explicit RemoteStreams(RemoteOptions remote);
   const DatasetMeta& meta() const override { return meta_; }
   std::string title() const override;
@@ -54,7 +54,7 @@ class RemoteStreams final : public StreamSource {
   const DatasetMeta meta_;
 };
 
-/// Returns a server's status (kStatus): an object of JSON. Throws as RemoteLoader.
+/// Returns a server's status (kStatus): an object of JSON. Throws what RemoteLoader throws.
 std::string ask_status(const RemoteOptions& remote);
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// The feature rows that a client holds (cache/held_rows.h): how many, and where they come from. Streams of
-// one process that ask for the same have one copy, as those that train and validate do.
+// Gets the feature rows that a client holds (cache/held_rows.h): how many, and where they come from. Streams
+// of one process that ask for the same have one copy, as those that train and validate do.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace hopfeed {
 
 /// Returns the share to hold: as many rows as are wanted and fit, or as many as the copy has that is there.
-/// Throws kInvalid where cache_bytes has no room for one.
+/// Throws kInvalid where not one row fits into cache_bytes.
 AgreedShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options);
 
 /// Returns the rows of job.held: the copy of this process, or of the ranks of this machine (machine_rows.h),

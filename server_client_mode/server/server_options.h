@@ -1,4 +1,4 @@
-// What a sampling server is started with: what it serves and where, and its limits.
+// ServerOptions say what a sampling server is started with: what it serves and where, and its limits.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -24,7 +24,7 @@ struct ServerOptions {
   std::int64_t max_clients = 256;
   std::size_t max_memory =
       0;  // bytes that blocks and given seeds may take in all; 0: a quarter of what is available
-  /// ExecutionOptions::max_batch_memory of each worker.
+  /// It is ExecutionOptions::max_batch_memory of each worker.
   std::size_t max_batch_memory = 0;
   std::vector<std::string> plugins =
       {};                 // shared libraries with samplers; clients name samplers, never files
@@ -34,14 +34,14 @@ struct ServerOptions {
   std::chrono::milliseconds seeds_kept{600'000};    // given seeds that no job uses go after this
   int max_worker_deaths = 3;  // by one batch, then it fails; by a job in a row, with the next it is refused
   std::string worker_program = {};         // as ExecutionOptions::worker_program
-  GraphMode graph_mode = GraphMode::kCpu;  // where workers sample, and on which GPU
+  GraphMode graph_mode = GraphMode::kCpu;  // what workers sample on, and which GPU
   int gpu_device = 0;
   std::optional<GpuCache> gpu_graph_cache = std::nullopt;  // as ExecutionOptions, of each worker
-  FeatureTiers features = {};     // where workers read rows of features from; each dataset has a row cache
-  PeerOptions partitions = {};    // where this machine has some partitions of the datasets only
+  FeatureTiers features = {};     // what workers read feature rows from; each dataset has a row cache
+  PeerOptions partitions = {};    // set where this machine has some partitions of the datasets only
   std::int64_t peer_threads = 2;  // that answer machines which have other partitions
-  /// One line for each event, without a line end; called by a thread of its own, so that it may wait. Must
-  /// not throw. A call that has not come back a second after the server's end is left behind with that
+  /// It gets one line for each event, without a line end, on a thread of its own, so that it may wait. It
+  /// must not throw. A call that has not come back a second after the server's end is left behind with that
   /// thread.
   std::function<void(const std::string& line)> log = nullptr;
 
