@@ -1,5 +1,5 @@
-// What the scratch of one worker may take: ExecutionOptions::max_batch_memory, or by default its share of
-// what is free. Under a memory cgroup more would be SIGKILL and no error.
+// BatchMemory bounds the scratch of one worker: ExecutionOptions::max_batch_memory, or by default its share
+// of what is free. Under a memory cgroup more would be SIGKILL and no error.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ struct BatchMemory {
   std::size_t channels = 0;  // bytes that batches in shared memory may take beside, of all of them
 };
 
-/// Returns the bytes of each worker. To be asked for once, before any batch is made: a worker that is started
+/// Returns the bytes of each worker. It is called once, before any batch is made: a worker that is started
 /// again gets what the one before it had, however full the channels are by then.
 std::size_t bytes_of_worker(const BatchMemory& of, const AvailableMemory& available = available_memory());
 

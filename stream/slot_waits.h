@@ -1,4 +1,5 @@
-// Waits as a channel tells them: from the times of its slots (slot_layout.h) and the sums of its records.
+// Tells waits as a channel knows them: from the times of its slots (slot_layout.h) and the sums of its
+// records.
 #pragma once
 #include <cstdint>
 
@@ -7,7 +8,7 @@
 
 namespace hopfeed {
 
-/// One wait of next(), nanoseconds by stage.
+/// WaitStages is one wait of next(), nanoseconds by stage.
 struct WaitStages {
   std::int64_t sampling = 0, gather = 0, handover = 0;
   friend bool operator==(const WaitStages&, const WaitStages&) = default;
