@@ -1,4 +1,4 @@
-// What the channel's conformance tests share: the mechanisms that they run over, and a channel of the shape
+// The channel's conformance tests share this: the mechanisms that they run over, and a channel of the shape
 // that a test wants.
 #pragma once
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
     EXPECT_TRUE(claim);
     return claim.value_or(Claim{});
   }
-  /// Claims, asks, is granted, fills with `value`, publishes: a whole life of a block.
+  /// Lives a whole life of a block: claims, asks, is granted, fills with `value`, publishes.
   Claim fill(WorkerPort& port, std::size_t bytes, int value) {
     Claim mine = claim(port);
     port.ask(mine, bytes);

@@ -1,4 +1,4 @@
-// One random walk at a time on edge lists alone, the way walk_sampler.h tells it.
+// Walks at random, one walk at a time on edge lists alone, the way walk_sampler.h tells it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace hopfeed::testing {
 
-/// Edge type of each step.
+/// Returns the edge type of each step.
 std::vector<std::size_t> walk_types(const TypedGraph& graph, const WalkOptions& walk);
 
 struct WalkStart {

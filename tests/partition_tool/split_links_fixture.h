@@ -1,5 +1,5 @@
-// What the tests of split-links share: a graph is written, cut, split and written again; pairs of edges;
-// people who know each other.
+// Tests of split-links share this: a graph is written, cut, split and written again; pairs of edges; people
+// who know each other.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ inline std::multiset<Pair> pairs_of(const TypedEdges& edges) {
   return pairs;
 }
 
-/// Returns the edges between nodes of one type, each both ways with one time; some loops.
+/// Makes edges between nodes of one type, each both ways with one time; some loops.
 inline TypedGraph friends(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   TypedGraph graph{.nodes = {{.name = "p", .count = 25}},

@@ -1,5 +1,5 @@
-// Machines of one process or several, each with a partition of a dataset and a server that answers for it,
-// for tests.
+// Makes machines of one process or several, each with a partition of a dataset and a server that answers for
+// it, for tests.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -22,7 +22,7 @@ inline std::string new_socket_file(const std::string& beside) {
   return "unix:" + beside + ".peer" + std::to_string(++number);
 }
 
-/// A server for each partition of a dataset in a folder, which knows the others.
+/// PeerServers are a server for each partition of a dataset in a folder, which knows the others.
 class PeerServers {
  public:
   explicit PeerServers(const std::string& folder, std::int64_t num_workers = 1)
@@ -65,7 +65,7 @@ inline std::string partitioned(const std::string& folder, const char* name = "pa
   return path.filename() == "parts1" && std::filesystem::exists(cut) ? cut.string() : folder;
 }
 
-/// A stream that has the machines with it.
+/// A stream has the machines with it.
 template <class Loaded>
 class StreamOfMachines final : public BatchStream {
  public:

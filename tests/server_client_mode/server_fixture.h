@@ -1,4 +1,4 @@
-// What tests of the server share: a server of this process over a small dataset, jobs of it, and the oracle
+// Tests of the server share this: a server of this process over a small dataset, jobs of it, and the oracle
 // of its batches.
 #pragma once
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace hopfeed {
 
-/// Lines of the server's log.
+/// LogLines has the lines of the server's log.
 class LogLines {
  public:
   void add(const std::string& line) {
@@ -52,7 +52,7 @@ class ServerTestWithin : public LoaderTestWithin<seconds> {
     options.log = [log = log_](const std::string& line) { log->add(line); };
     return options;
   }
-  /// As options() of the loader's tests.
+  /// Returns a spec as options() of the loader's tests.
   static BatchSpec spec(std::vector<std::int64_t> fanouts = {4, 3}) {
     static const std::string fingerprint = Dataset(LoaderTestWithin<seconds>::path(1)).meta().fingerprint;
     BatchSpec spec;

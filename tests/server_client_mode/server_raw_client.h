@@ -1,4 +1,4 @@
-// A client that says exactly what a test wants, frame by frame: wire::Connection with a loop of its own that
+// A raw client says exactly what a test wants, frame by frame: wire::Connection with a loop of its own that
 // runs while the test waits.
 #pragma once
 #include <boost/asio/co_spawn.hpp>
@@ -55,7 +55,7 @@ class RawClient {
     send(type, request, payload);
     return next();
   }
-  /// For as long as that: it reads nothing, and its own timers run.
+  /// Sleeps: it reads nothing, and its own timers run.
   void sleep(std::chrono::milliseconds time) {
     loop_.restart();
     loop_.run_for(time);
