@@ -5,8 +5,8 @@
 
 namespace hopfeed::testing {
 
-/// Returns a quarter of what HOPFEED_LONG_TESTS=1 takes; of these a sanitizer, ten times slower, takes few,
-/// since release sees the others.
+/// Returns a quarter of what HOPFEED_LONG_TESTS=1 takes. A sanitizer is ten times slower and gets fewer;
+/// release sees the others.
 inline int num_random_graphs() { return kSanitized ? 100 : long_tests() ? 1'000 : 250; }
 
 }  // namespace hopfeed::testing

@@ -74,8 +74,8 @@ inline DatasetMeta write_dataset(const std::filesystem::path& folder, const RawG
   return Dataset(folder).meta();  // with the list of files
 }
 
-/// InEdges are the in-edges of each node by original id: (source, edge id) in row order; edge id -1 where
-/// none are stored.
+/// An InEdge is an in-edge of a node by original id: rows have (source, edge id) in row order; edge id -1
+/// where none are stored.
 struct InEdge {
   std::int64_t source, edge_id;
   friend bool operator==(const InEdge&, const InEdge&) = default;

@@ -65,7 +65,7 @@ inline std::string partitioned(const std::string& folder, const char* name = "pa
   return path.filename() == "parts1" && std::filesystem::exists(cut) ? cut.string() : folder;
 }
 
-/// A stream has the machines with it.
+/// StreamOfMachines is a stream that has the machines with it.
 template <class Loaded>
 class StreamOfMachines final : public BatchStream {
  public:

@@ -1,7 +1,7 @@
-// What every stream of batches has to do, whoever makes them: the bytes of the serial oracle in its order,
+// Every stream of batches has to do this, whoever makes them: the bytes of the serial oracle in its order,
 // whatever the ranks, the cut and the memory; the life of batches; epochs left early and started again; the
-// same errors. One suite, for one file of a test program, which ends with the kinds of streams that it runs
-// over.
+// same errors. It is one suite, for one file of a test program, which ends with the kinds of streams that it
+// runs over.
 #pragma once
 #include <signal.h>
 
@@ -17,8 +17,8 @@
 
 namespace hopfeed {
 
-/// A kind of stream: how one is opened, and how all that makes its batches is killed, where that is not the
-/// caller.
+/// A StreamKind says how a stream is opened, and how all that makes its batches is killed, where that is not
+/// the caller.
 struct StreamKind {
   const char* name;
   std::unique_ptr<BatchStream> (*open)(LoaderOptions options);
@@ -70,7 +70,7 @@ TEST_P(StreamConformance, OtherOptions_ReachWhoSamples) {
   }
 }
 
-// To whoever moves rows they are bytes, an odd number of them.
+// Whoever moves such rows sees bytes, an odd number of them.
 TEST_P(StreamConformance, RowsWithAScale_ComeAsTheyAreStored) {
   for (const ElementType type : {ElementType::kInt8Scaled, ElementType::kInt4Scaled}) {
     testing::TinyGraph graph =

@@ -1,4 +1,4 @@
-// A batch made in memory for tests: dataset, seeds and maker in one line, the block owned.
+// Makes a batch in memory for tests: dataset, seeds and maker in one line, the block owned.
 #pragma once
 #include <algorithm>
 #include <span>

@@ -1,6 +1,6 @@
-// Small homogeneous datasets for tests: COO edges and features by original id, cut and ordered as the test
-// says. Written with DatasetWriter, so that what a test reads is what a program would read. Node type "node",
-// edge type node__to__node.
+// Makes small homogeneous datasets for tests: COO edges and features by original id, cut and ordered as the
+// test says. They are written with DatasetWriter, so that what a test reads is what a program would read. The
+// node type is "node", the edge type node__to__node.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -55,15 +55,15 @@ TinyGraph ring_graph(std::int64_t num_nodes);
 /// 1, 0) and "valid" (2, 5).
 TinyGraph labelled_ring();
 
-/// Returns the graph with the values that its x is read as, in float32: of a type with a scale others than it
-/// has.
+/// Returns the graph with the values that its x is read as, in float32: where x has a scale, these differ
+/// from those it was given.
 TinyGraph in_float32(TinyGraph graph);
 
 /// Returns a cut that deals the nodes at random to `partitions` and orders them at random inside each.
 TinyCut random_cut(const TinyGraph& graph, int partitions, std::uint64_t seed);
 
-/// A folder of its own under the system's temporary folder, removed with all that is in it at the end of the
-/// scope.
+/// A TempFolder is a folder of its own under the system's temporary folder, removed with all that is in it at
+/// the end of the scope.
 class TempFolder {
  public:
   TempFolder();

@@ -1,4 +1,4 @@
-// Random edges, rows and weights for one layer, and the gradients of a layer that was made of them.
+// Makes random edges, rows and weights for one layer, and the gradients of a layer that was made of them.
 #pragma once
 #include <torch/torch.h>
 

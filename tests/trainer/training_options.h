@@ -1,5 +1,5 @@
-// A training run that takes a second, and one that is interrupted: what training_test, its ranks and the
-// tests of programs agree on.
+// Has options of a training run that takes a second, and of one that is interrupted: training_test, its ranks
+// and the tests of programs agree on them.
 #pragma once
 #include <xxhash.h>
 
@@ -27,7 +27,7 @@ inline TrainingOptions small_training(const std::string& dataset) {
           .seed = 3};
 }
 
-/// Thrown behind the `stop`th step: the run leaves what one leaves that is killed there.
+/// An Interruption is thrown behind the `stop`th step: the run leaves what one leaves that is killed there.
 struct Interruption : std::runtime_error {
   Interruption() : std::runtime_error("interrupted") {}
 };

@@ -1,5 +1,5 @@
-// One frame of each type, with fixed contents: what golden files, the fuzzers' corpus and the tests of
-// messages are made of.
+// Has one frame of each type, with fixed contents: golden files, the fuzzers' corpus and the tests of
+// messages are made of them.
 #pragma once
 #include <string>
 #include <vector>

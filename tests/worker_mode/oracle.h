@@ -1,6 +1,6 @@
-// What a loader's batches must be: each as a line with the digest of all its bytes, and the oracle that makes
-// the same lines the obvious way: one thread deals, samples and hashes batch after batch in this process,
-// with no channel and no workers.
+// A loader's batches must be these: each is a line with the digest of all its bytes, and the oracle makes the
+// same lines the obvious way: one thread deals, samples and hashes batch after batch in this process, with no
+// channel and no workers.
 #pragma once
 #include <cstdint>
 #include <cstdio>
