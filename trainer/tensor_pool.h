@@ -1,4 +1,4 @@
-// Memory for large tensors that is used again. A training step makes the same few tensors of a hundred
+// The tensor pool uses memory of large tensors again. A training step makes the same few tensors of a hundred
 // megabytes each time; from Torch's allocator they come as fresh 4 KiB pages, and their page faults cost as
 // much as the arithmetic (measured: half of a GraphSAGE step). Here a tensor's memory, on 2 MiB pages where
 // the machine gives them, goes to the next one when it is gone.
