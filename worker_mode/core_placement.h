@@ -1,7 +1,7 @@
-// Which cores trainers and sampling workers run on, so that they do not fight: each rank of a machine gets an
-// equal share, and in it every worker a core of its own at the end where there are enough. A trainer program
-// places itself and hands the workers' part to its loaders (ExecutionOptions::cores); a loader that is told
-// nothing places its workers only.
+// Decides which cores trainers and sampling workers run on, so that they do not fight: each rank of a machine
+// gets an equal share, and in it every worker a core of its own at the end where there are enough. A trainer
+// program places itself and hands the workers' part to its loaders (ExecutionOptions::cores); a loader that
+// is told nothing places its workers only.
 #pragma once
 #include <vector>
 
@@ -19,14 +19,14 @@ struct CorePlan {
   std::vector<std::vector<int>> workers;  // [num_workers]
 };
 
-/// Pure arithmetic. A share of k cores and w workers: where w < k the last w cores go to one worker each and
-/// the trainer keeps the rest; else all run on the whole share and the kernel balances.
+/// Plans by pure arithmetic. With a share of k cores and w workers: where w < k the last w cores go to one
+/// worker each and the trainer keeps the rest; else all run on the whole share and the kernel balances.
 CorePlan plan_cores(const CoreQuery& query);
 
 /// Returns the query for this process: its affinity, and LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun sets
 /// them. Where the launcher has given this rank other cores than it has itself, they are not shared out
-/// again. No cores where it does not tell how many ranks are on this machine: then nothing is placed, and the
-/// kernel balances.
+/// again. It has no cores where the launcher does not tell how many ranks are on this machine: then nothing
+/// is placed, and the kernel balances.
 CoreQuery query_cores(int num_workers);
 
 }  // namespace hopfeed

@@ -1,10 +1,10 @@
-// Where the program of the sampling workers is.
+// Finds the program of the sampling workers.
 #pragma once
 #include <string>
 
 namespace hopfeed {
 
-/// By the rule in ExecutionOptions::worker_program, which `option` is. Throws kNotFound.
+/// Returns its path by the rule in ExecutionOptions::worker_program, which `option` is. Throws kNotFound.
 std::string find_worker_program(const std::string& option);
 
 }  // namespace hopfeed
