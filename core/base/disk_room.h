@@ -7,7 +7,7 @@
 namespace hopfeed {
 
 /// Throws kNoSpace where the disk of `folder` has fewer free bytes than `target` needs. A file system that
-/// does not tell is trusted.
+/// does not tell is taken to have enough.
 void require_disk_room(const std::filesystem::path& folder, std::uint64_t needed,
                        const std::filesystem::path& target);
 
