@@ -62,8 +62,8 @@ TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World
                             std::function<std::string(const EpochRow&)> epoch_note);
 std::string four_decimals(double value);
 
-/// For LoaderOptions::while_waiting: ends a trainer that was asked to stop a second ago and waits for a batch
-/// all the same, which may never come. Else all stop together, behind the step.
+/// Returns a LoaderOptions::while_waiting that ends a trainer that was asked to stop a second ago and waits
+/// for a batch all the same, which may never come. Else all stop together, behind the step.
 std::function<void()> end_of_waiting(const std::filesystem::path& out);
 
 /// Ends a run that was asked to stop, on all ranks.

@@ -103,7 +103,7 @@ struct SampleBounds {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// Samples: a pure function of dataset, options and request; the views hold until the next call. Throws
+  /// Samples, as a pure function of dataset, options and request; the views hold until the next call. Throws
   /// kCorrupt naming file and row where the graph is damaged.
   virtual const Sample& sample(const SampleRequest& request) = 0;
   /// Returns bounds, which saturate at kFarTooMany instead of wrapping.

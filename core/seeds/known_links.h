@@ -22,7 +22,7 @@ class KnownLinks {
   };
 
   KnownLinks() = default;
-  /// `pairs` [2P]: source and destination of each, none below 0.
+  /// `pairs` [2P] are source and destination of each link, none below 0.
   explicit KnownLinks(std::span<const std::int64_t> pairs);
 
   bool contains(std::int64_t source, std::int64_t destination) const {

@@ -23,8 +23,8 @@ struct LinkListOptions {
 
 class LinkList {
  public:
-  /// `pairs` [2P]: source and destination of each link, original ids; must outlive the list. Throws kInvalid
-  /// for an empty list.
+  /// `pairs` [2P] are source and destination of each link, original ids; they must outlive the list. Throws
+  /// kInvalid for an empty list.
   LinkList(std::span<const std::int64_t> pairs, LinkListOptions options);
   /// A container that dies with the expression would leave the list a view of freed memory.
   template <std::ranges::range Pairs>

@@ -23,8 +23,8 @@ struct NodeInput {
   std::optional<std::vector<std::uint8_t>> mask = std::nullopt;  // [nodes] by original id; not 0: a seed
   std::vector<std::int64_t> times =
       {};  // [seeds] of each; empty: an attribute of the nodes, where times are asked for
-  /// [seeds]: an epoch draws as many seeds as there are, with replacement, in proportion to these (PyG's
-  /// ImbalancedSampler); empty: it shuffles them.
+  /// [seeds]: with weights an epoch draws as many seeds as there are, with replacement, in proportion to
+  /// these (PyG's ImbalancedSampler); without them it shuffles the seeds.
   std::vector<double> weights = {};
 };
 

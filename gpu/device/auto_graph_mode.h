@@ -15,7 +15,7 @@ struct AutoGraphMode {
   std::string why;  // in one line
 };
 
-/// AutoGraphModeOptions: there are so many copies of these datasets' edges, on the GPU of that number.
+/// AutoGraphModeOptions count so many copies of these datasets' edges, on the GPU of that number.
 struct AutoGraphModeOptions {
   int device = 0;
   std::vector<std::string> datasets;  // folders

@@ -20,9 +20,9 @@ UsableGpu usable_gpu(int device);
 /// does not suffice, kIo for what else CUDA refuses.
 std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan);
 
-/// The room of make_cuda_room() has this name.
+/// The DeviceRoom of make_cuda_room() has this name.
 inline constexpr const char* kCudaRoom = "cuda";
-/// Makes the room for batches in the memory of a GPU. Throws what make_cuda_engine throws.
+/// Makes the DeviceRoom for batches in the memory of a GPU. Throws what make_cuda_engine throws.
 std::shared_ptr<DeviceRoom> make_cuda_room(int device);
 
 }  // namespace hopfeed::gpu
