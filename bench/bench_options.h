@@ -1,4 +1,4 @@
-// What all benchmarks take, and what each gives back: one JSON object.
+// BenchOptions is what all benchmarks take, and Report what each gives back: one JSON object.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -24,14 +24,14 @@ struct BenchOptions {
   bool topology = true;  // --output topology; else batch
   HugePages huge_pages = HugePages::kAuto;
   bool verify = false;
-  GraphMode graph_mode = GraphMode::kCpu;  // sampler, loader: where it samples
-  int gpu_device = 0;                      // and on which GPU
+  GraphMode graph_mode = GraphMode::kCpu;  // sampler, loader: what samples
+  int gpu_device = 0;                      // the GPU that samples, as CUDA counts
   bool device_batches = false;             // loader: batches lie in the GPU's memory
   std::optional<CacheSize> gpu_graph_cache = {};
   std::string kind = "uniform";       // sampler: how neighbours are drawn
   std::string part = "all";           // server: what is measured
   std::int64_t labor_batches = 1;     // sampler --kind labor: batches that share variates
-  std::string instructions = "best";  // sampler: the widest that it may use
+  std::string instructions = "best";  // sampler: the widest set that it may use
   bool host = false;                  // made-graph: by the twin of the card's backend
   std::int64_t hot_bytes = -1;        // made-graph: of the card's memory for the hottest rows; -1: auto
   bool gpu = false;                   // limits, gather: of the card instead of the host
@@ -41,7 +41,7 @@ struct BenchOptions {
   std::int64_t batches = 400;         // cache: at most, spread over the epoch
 };
 
-/// The report of one benchmark: one object, its keys explained in docs/benchmarks.md.
+/// A Report is one JSON object; docs/benchmarks.md explains its keys.
 using Report = nlohmann::json;
 
 Report bench_limits(const BenchOptions& options);
@@ -52,7 +52,7 @@ Report bench_file(const BenchOptions& options);
 Report bench_cache(const BenchOptions& options);
 Report bench_channel(const BenchOptions& options);
 Report bench_loader(const BenchOptions& options);
-/// What bench_loader() does where a GPU samples.
+/// Measures what bench_loader() measures, where a GPU samples.
 Report bench_device_loader(const BenchOptions& options);
 Report bench_rows(const BenchOptions& options);
 Report bench_startup(const BenchOptions& options);

@@ -23,21 +23,21 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// The median of at least one value, the upper one of two in the middle.
+/// Returns the median of at least one value, the upper one of two in the middle.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-/// Seconds that the calling thread has run on a core.
+/// Returns the seconds that the calling thread has run on a core.
 inline double thread_cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// What all threads did together. Where others use the machine too, `per_s` says what came out and
+/// A Rate is what all threads did together. Where others use the machine too, `per_s` says what came out and
 /// `per_cpu_s` what would have come out alone: fractions of a limit are taken between figures of that kind.
 struct Rate {
   double per_s = 0;
@@ -62,7 +62,7 @@ Rate rate(int threads, double seconds, Body body) {
   std::vector<std::future<Rate>> rates;
   const auto measure = [&](int t) {
     {
-      // Also where the body throws, or the others would wait for ever.
+      // This also runs where the body throws, or the others would wait for ever.
       const std::unique_ptr<std::atomic<int>, decltype(arrive)> arrival(&waiting, arrive);
       body(t, 0);
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# hopfeed and its peers on the same graph, in the same run, by turns: installs the peers, measures, writes figures, a table and a chart.
+# hopfeed and other loaders on the same graph, in the same run, by turns: installs them, measures, writes figures, a table and a chart.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
@@ -14,7 +14,7 @@ usage() {
   cat <<HELP
 Usage: bench/peers.sh [options]
 
-Measures hopfeed, PyG, GraphBolt and graphlearn-torch on one graph: sampled edges, loaders, hand-over, a killed worker. Each peer lives in
+Measures hopfeed, PyG, GraphBolt and graphlearn-torch on one graph: sampled edges, loaders, hand-over, a killed worker. Each of the others lives in
 an environment of its own below DIR and runs at the best of its settings; what cannot be installed is told in the table.
 
   --quick       30,000 nodes, 1.5 million edges, short measurements: minutes instead of an hour, its figures mean little
@@ -30,7 +30,7 @@ an environment of its own below DIR and runs at the best of its settings; what c
   --json FILE   write the figures to this file too
   --help        this text
 
-Needs about 13 GB of disk (--quick: 10), most of it the peers' Torches, and nothing else on the machine that measures.
+Needs about 13 GB of disk (--quick: 10), most of it the others' Torches, and nothing else on the machine that measures.
 HELP
 }
 
@@ -51,7 +51,7 @@ while (($#)); do
     --only)
       case $2 in
         hopfeed | pyglib | pyg | graphbolt | glt) only+=("$2") ;;
-        *) die "--only: no peer '$2'; there are hopfeed, pyglib, pyg, graphbolt and glt" ;;
+        *) die "--only: no loader '$2'; there are hopfeed, pyglib, pyg, graphbolt and glt" ;;
       esac ;;
     --measure)
       [[ $2 =~ ^[a-z]+$ && " ${measures[*]} " == *" $2 "* ]] || die "--measure: no measure '$2'; there are $(listed "${measures[@]}")"
@@ -75,12 +75,12 @@ peers=(pyg graphbolt glt)
 [[ -z $pyg_lib ]] || peers=(pyglib "${peers[@]}")
 ((${#only[@]} == 0)) || mapfile -t peers < <(printf '%s\n' "${only[@]}" | grep -vx hopfeed | sort -u)
 
-# --- the peers --------------------------------------------------------------------------------------------------------
+# --- the other loaders --------------------------------------------------------------------------------------------
 step "Peers"
 python=''
 for peer in "${peers[@]}"; do
   [[ -e $folder/$peer/installed ]] || require_space "$folder" 5 "installing $peer"
-  # A peer that cannot be installed is a line of the table, not the end.
+  # A loader that cannot be installed is a line of the table, not the end.
   from=()
   [[ $peer != pyglib ]] || from=("$pyg_lib")
   "$root/bench/peers/install.sh" "$peer" "$folder" "${from[@]}" || continue

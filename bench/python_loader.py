@@ -5,10 +5,10 @@ Usage: python_loader.py PEERS [--rounds N] [--seconds S] [--workers N] [--json F
   PEERS    the folder of bench/peers.sh (build/peers): its graph, its environments, and the settings that were best there
 
 The package's seeds are distinct nodes, drawn from all: its PyG batches have a row for each draw, and copies of repeated seeds
-are not what is measured. The peers repeat the train split until an epoch is as long. A graph of fewer nodes has shorter epochs.
+are not what is measured. The other loaders repeat the train split until an epoch is as long. A graph of fewer nodes has shorter epochs.
 
 Needs a Python that has hopfeed, torch and torch_geometric, and a run of bench/peers.sh --measure loader before. Prints one
-JSON object: the median of each, all runs, and how many times as many batches as each peer.
+JSON object: the median of each, all runs, and how many times as many batches as each other loader.
 """
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def our_rate(kind: str, dataset: str, workers: int, seconds: float) -> dict[str,
 
 
 def peer_rate(peer: str, setting: str, folder: pathlib.Path, workers: int, seconds: float) -> dict[str, float]:
-    """A peer's program at one of its settings."""
+    """A loader's program at one of its settings."""
     chosen = next(one for one in PEERS[peer].settings["loader"] if one.name == setting)
     environment = {"DGLBACKEND": "pytorch", "PYTHONDONTWRITEBYTECODE": "1"} | (MEMORY_KEPT if chosen.memory_kept else {})
     command = [folder / peer / "bin/python", "-W", "ignore", HERE / "peers" / program_of(peer), "loader", "--graphs", folder / "graphs",

@@ -26,7 +26,7 @@ machine in docs/benchmarks.md. Other machines' tables stay, and so do rows that 
   --prepare        also time what prepares data, once: generate, partition, split-links, co-occurrence
   --gpu            also measure the card (built where nvcc is)
   --peers          also PyG's training step (bench/trainer/compare_with_pyg.sh) and, behind all else, bench/peers.sh: both install
-                   peers, peers.sh takes an hour and leaves its own table and chart in build/peers
+                   other loaders, peers.sh takes an hour and leaves its own table and chart in build/peers
   --dir DIR        where reports go (build/report): runs.jsonl, one line for each run
   --bin DIR        use the programs there, and build nothing
   --doc FILE       another page (docs/benchmarks.md)
@@ -179,7 +179,7 @@ python3 bench/report_table.py "$runs" "$doc"
 say "Every run: $runs"
 
 if [[ -n $peers ]]; then
-  step "Peers"
+  step "Other loaders"
   bench/peers.sh --bin "$bin" || failed=$((failed + 1))
 fi
 ((failed == 0)) || die "$failed runs failed; their rows are as they were"

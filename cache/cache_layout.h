@@ -1,4 +1,4 @@
-// The bytes of the dynamic cache's memory: a header, a record per section, then the arrays of each section.
+// The dynamic cache's memory is a header, a record per section, then the arrays of each section.
 // Every member maps the same bytes; nothing in them is a pointer, and all of it is zero in the beginning, so
 // that pages are taken only where they are used. It never leaves the machine, nor the build of hopfeed.
 //
@@ -44,9 +44,9 @@ inline constexpr std::uint64_t kCacheMagic = 0x3148434143504F48;  // "HOPCACH1"
 inline constexpr std::uint32_t kCacheVersion = 1;
 inline constexpr std::size_t kCachePage = 4096;
 
-/// Announced batches that a section knows at a time. More are gathered all the same, unannounced.
+/// A section knows so many announced batches at a time. More are gathered all the same, unannounced.
 inline constexpr int kMaxAnnounced = 32;
-/// Processes that are members at a time. More go without the cache.
+/// So many processes are members at a time. More go without the cache.
 inline constexpr int kMaxCacheMembers = 64;
 
 struct CacheHeader {
@@ -61,7 +61,7 @@ struct CacheHeader {
 };
 static_assert(sizeof(CacheHeader) == kCachePage);
 
-/// What the cache knows of one row of the attribute.
+/// CacheRow is what the cache knows of one row of the attribute.
 struct CacheRow {
   std::uint32_t frame;   // its number + 1, 0: none. A hint: it holds where the frame's word says this row
   std::uint32_t wanted;  // bit t: the batch with ticket t wants the row
@@ -70,10 +70,10 @@ static_assert(sizeof(CacheRow) == 8);
 
 enum class FrameState : std::uint32_t { kEmpty = 0, kReading = 1, kValid = 2 };
 
-/// The parts of a frame's word.
+/// FrameWord has the parts of a frame's word.
 struct FrameWord {
   FrameState state = FrameState::kEmpty;
-  int owner = 0;  // of kReading
+  int owner = 0;  // the member that fills it, in kReading
   std::int64_t row = 0;
 
   static FrameWord unpack(std::uint64_t word) {
@@ -96,8 +96,9 @@ struct CacheFrame {
 };
 static_assert(sizeof(CacheFrame) == 32);
 
-/// Lists of frames that may be taken, by the next use of their row: one per ticket, one per class of heat for
-/// rows that no announced batch wants, one for empty frames. Frames that are pinned or filled are on none.
+/// Lists hold the frames that may be taken, by the next use of their row: there is one per ticket, one per
+/// class of heat for rows that no announced batch wants, and one for empty frames. Frames that are pinned or
+/// filled are on none.
 inline constexpr int kHeats = 256;
 inline constexpr int kFirstHeatBucket = kMaxAnnounced;
 inline constexpr int kEmptyBucket = kFirstHeatBucket + kHeats;
@@ -109,7 +110,7 @@ struct CacheList {
   std::uint32_t head, tail;  // numbers + 1, 0: none
 };
 
-/// What a section is for, and where its arrays begin. Written once.
+/// CacheSectionShape says what a section is for, and where its arrays begin. It is written once.
 struct CacheSectionShape {
   std::uint32_t store = 0, type = 0;  // FeatureName
   char name[32] = {};                 // padded by NUL
@@ -122,16 +123,16 @@ struct CacheSectionShape {
 struct CacheSectionRecord {
   CacheSectionShape shape;
   alignas(64) pthread_mutex_t mutex;  // robust, between processes
-  // The mutex's.
+  // The rest belongs to who has the mutex.
   alignas(64) std::atomic<std::uint32_t> tickets[kMaxAnnounced];
-  std::uint32_t next_ticket;          // the ticket that is given next, if it is free
-  std::uint32_t active;               // bit t: a batch is announced under it
-  std::uint32_t fresh;                // frames from here on were never used
-  std::uint32_t reserved1;            //
+  std::uint32_t next_ticket;  // the ticket that is given next, if it is free
+  std::uint32_t active;       // bit t: a batch is announced under it
+  std::uint32_t fresh;        // frames from here on were never used
+  std::uint32_t reserved1;
   std::uint64_t full[kHeats / 64];    // bit h: the list of heat h is not empty
-  std::uint32_t full_tickets;         // bit t: that of ticket t
-  CacheList lists[kEmptyBucket + 1];  //
-  // Each with a line of its own: they are added to without the mutex too.
+  std::uint32_t full_tickets;         // bit t: the list of ticket t is not empty
+  CacheList lists[kEmptyBucket + 1];  //by ticket, then by heat, then the empty ones
+  // The counters have a line of their own: they are added to without the mutex too.
   alignas(64) std::atomic<std::int64_t> valid, reads, hits, kept, evicted, bypassed, rebuilt;
 };
 static_assert(sizeof(CacheSectionRecord) <= kCachePage);

@@ -1,5 +1,5 @@
-// The lists of a section's frames that may be taken (cache_layout.h): which of them is the worst is known at
-// once, and a frame changes its list in constant time. Belongs to whoever has the section's mutex.
+// CacheLists holds the frames of a section that may be taken (cache_layout.h): the worst is known at
+// once, and a frame changes its list in constant time. It belongs to whoever has the section's mutex.
 //
 // A rank says how soon a row is needed, 0 the soonest: first the rows that announced batches want, by how
 // many tickets lie before the first of those, then the others, by their heat. Tickets are used in a circle,
@@ -19,11 +19,11 @@ class CacheLists {
  public:
   CacheLists(CacheSectionRecord& section, CacheFrame* frames) : section_(section), frames_(frames) {}
 
-  /// Frames by their number + 1, as they stand in the memory.
+  /// Returns a frame by its number + 1, as numbers stand in the memory.
   CacheFrame& frame(std::uint32_t number) const { return frames_[number - 1]; }
 
-  /// How late a row is needed: the turn of the first batch that wants it, among those that are announced;
-  /// its heat behind all turns where none does.
+  /// Returns how late a row is needed: the turn of the first batch that wants it, among those that are
+  /// announced; its heat behind all turns where none wants it.
   int rank(std::uint32_t wanted, std::uint8_t heat) const {
     wanted &= section_.active;
     return wanted == 0 ? kMaxAnnounced + heat : std::countr_zero(std::rotr(wanted, first_ticket()));
@@ -42,11 +42,11 @@ class CacheLists {
     std::uint32_t number = 0;  // 0: no row may go
     int rank = 0;
   };
-  /// The frame, of those with rows, whose row is needed last.
+  /// Returns the frame, of those with rows, whose row is needed last.
   Worst worst() const;
 
  private:
-  /// Tickets before this one are the newest.
+  /// Returns the ticket before which tickets are the newest.
   int first_ticket() const { return static_cast<int>(section_.next_ticket % kMaxAnnounced); }
   void note_full(int bucket, bool full);
 

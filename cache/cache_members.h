@@ -1,6 +1,7 @@
-// The members of a dynamic cache: one holds the lock of an open file description on its byte for its life, so
-// that the kernel tells everybody of its death, however it came. Who joins, or misses tickets or frames,
-// takes back what the dead have left: their pins, the frames that they were filling, their announcements.
+// CacheMembers are the members of a dynamic cache: each holds the lock of an open file description on its
+// byte for its life, so that the kernel tells everybody of its death, however it came. Who joins, or misses
+// tickets or frames, takes back what the dead have left: their pins, the frames that they were filling, their
+// announcements.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -18,16 +19,17 @@ class CacheMembers {
  public:
   using Sections = std::span<const std::unique_ptr<CacheSection>>;
 
-  /// Sweeps, and joins where a slot is free. Both outlive it.
+  /// Sweeps, and joins where a slot is free. `memory` and `sections` must outlive it.
   CacheMembers(const CacheMemory& memory, Sections sections);
   /// Leaves. What is still owed then goes to the next who sweeps.
   ~CacheMembers();
   CacheMembers(const CacheMembers&) = delete;
   CacheMembers& operator=(const CacheMembers&) = delete;
 
-  /// Its number, -1: it has none.
+  /// Returns this member's number; -1 where it has none.
   int member() const { return member_; }
-  /// False in a child that was forked off: what the parent holds is not the child's to give back.
+  /// Tells whether this process joined: false in a child that was forked off, since what the parent holds is
+  /// not the child's to give back.
   bool is_mine() const;
   /// Sweeps where a section wants it; at most once a second. Nobody waits for it but who does it.
   void sweep_if_wanted();

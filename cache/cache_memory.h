@@ -1,6 +1,6 @@
-// The memory of a dynamic cache (cache_layout.h): a sealed memfd, made once and mapped whole. A member opens
-// it anew through /proc/self/fd, so that the locks that it takes on the file are its own, whoever else has
-// the descriptor.
+// CacheMemory is the memory of a dynamic cache (cache_layout.h): a sealed memfd, made once and mapped whole.
+// A member opens it anew through /proc/self/fd, so that the locks that it takes on the file are its own,
+// whoever else has the descriptor.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -12,11 +12,11 @@
 
 namespace hopfeed {
 
-/// A budget that holds this share, 0 to 1, of the rows of each attribute.
+/// Returns a budget that holds this share, 0 to 1, of the rows of each attribute.
 std::size_t dynamic_cache_bytes(std::span<const CachedAttr> attrs, double share);
 
-/// Memory for a cache of `bytes` in all, bookkeeping included; every attribute gets the same share of its
-/// rows. Throws kInvalid where that is no row of each, kNoSpace.
+/// Makes the memory for a cache of `bytes` in all, bookkeeping included; every attribute gets the same share
+/// of its rows. Throws kInvalid where that is no row of each, kNoSpace.
 OwnedFd make_dynamic_cache(std::span<const CachedAttr> attrs, std::size_t bytes);
 
 class CacheMemory {

@@ -1,6 +1,6 @@
-// One section of a dynamic cache, as one member sees it: its mutex, and what may be done under it, each in
-// constant time but rebuild(), forget_tickets() and clean_some(). Who does them holds a Lock, and holds it
-// for a pass over a batch's rows. Frames are named by their number + 1, 0: none.
+// CacheSection is one section of a dynamic cache, as one member sees it: its mutex, and what may be done
+// under it, each in constant time but rebuild(), forget_tickets() and clean_some(). Who calls them holds a
+// Lock, for a pass over a batch's rows. Frames are named by their number + 1, 0: none.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -16,12 +16,13 @@
 
 namespace hopfeed {
 
-/// How long a batch waits for a section's mutex before it goes without the cache.
+/// A batch waits so long for a section's mutex before it goes without the cache.
 inline constexpr std::chrono::milliseconds kCacheLockDeadline{200};
 
 class CacheSection {
  public:
-  /// What a batch could not give back, since the mutex was not had in time: the next one that has it does.
+  /// A Debt is what a batch could not give back, since it did not get the mutex in time: the next batch that
+  /// has it does.
   struct Debt {
     std::vector<std::uint32_t> pinned, whole, torn;  // frames
     std::uint32_t tickets = 0;                       // bits, of batches whose rows are not known any more
@@ -30,17 +31,17 @@ class CacheSection {
   CacheSection(std::byte* memory, CacheSectionRecord& section);
   CacheSectionRecord& record() const { return section_; }
   const CacheSectionShape& shape() const { return section_.shape; }
-  /// Before any of it is used for batches.
+  /// Names the member; called before anything is used for batches.
   void set_member(int member) { member_ = member; }
 
   class Lock {
    public:
-    /// Makes good what a dead owner left, and pays this process's debts.
+    /// Takes the mutex, makes good what a dead owner left, and pays this process's debts.
     explicit Lock(CacheSection& section) : section_(section), held_(section.lock()) {}
     ~Lock() { unlock(); }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
-    /// False where it was not had in time.
+    /// Tells whether the mutex was had in time.
     explicit operator bool() const { return held_; }
     void unlock();
 
@@ -52,7 +53,7 @@ class CacheSection {
   // ---- without the lock
   void owe(const Debt& debt);
   bool owes() const { return owes_.load(std::memory_order_relaxed); }
-  /// Set where the mutex's owner was dead, or tickets or frames were not to be had.
+  /// Tells whether the mutex's owner was dead, or tickets or frames were not to be had.
   bool wants_sweep() const { return wants_sweep_.load(std::memory_order_relaxed); }
   void set_wants_sweep(bool wants) { wants_sweep_.store(wants, std::memory_order_relaxed); }
   std::byte* bytes(std::uint32_t frame) const {
@@ -60,7 +61,7 @@ class CacheSection {
   }
 
   // ---- tickets
-  /// A free ticket; -1 where all are in use. One whose batch is slow is passed over and comes back by
+  /// Returns a free ticket; -1 where all are in use. One whose batch is slow is passed over and comes back by
   /// itself: a member that hangs keeps its own tickets, and no more.
   int take_ticket();
   /// Ends a ticket whose bit no row bears any more.
@@ -74,7 +75,8 @@ class CacheSection {
   void end_cleaned(std::uint32_t tickets);
 
   // ---- rows; `ticket` may be -1
-  /// True where the row is not there, nor about to be, and no batch that was announced before wants it.
+  /// Returns true where the row is not there, nor about to be, and no batch that was announced before wants
+  /// it.
   bool want(std::int64_t row, int ticket);
   /// Clears the wish of a batch that takes its rows, whose frame the caller then pins or has seen to be
   /// missing: the frame is not moved.
@@ -83,13 +85,14 @@ class CacheSection {
   }
   /// Puts the row's frame where it now belongs.
   void settle(std::int64_t row);
-  /// The frame of the row where it may be read, which then stays as it is until unpin(); 0: it is not there.
+  /// Returns the frame of the row where it may be read, which then stays as it is until unpin(); 0: it is not
+  /// there.
   std::uint32_t pin(std::int64_t row);
   void unpin(std::uint32_t frame);
   int rank(std::int64_t row) const { return lists_.rank(rows_[row].wanted, heat_[row]); }
   bool has_frame(std::int64_t row) const { return frame_of(row) != 0; }
-  /// A frame to fill for the row, which has none: an empty one, or that of the worst row, where it is worse.
-  /// 0: none. Ends with publish() or abandon().
+  /// Returns a frame to fill for the row, which has none: an empty one, or that of the worst row, where it is
+  /// worse. 0: none. Ends with publish() or abandon().
   std::uint32_t claim(std::int64_t row, int rank);
   void publish(std::uint32_t frame);
   void abandon(std::uint32_t frame);
@@ -104,7 +107,7 @@ class CacheSection {
   void prefetch_heat(std::int64_t row) const;
   void prefetch_frame(std::int64_t row) const;
   void prefetch_neighbours(std::int64_t row) const;  // of its frame, in their list
-  /// The other way round.
+  /// Fetches the frame's record as the others fetch theirs.
   void prefetch_frame_record(std::uint32_t frame) const;
   void prefetch_row_of(std::uint32_t frame) const;
 
@@ -129,10 +132,10 @@ class CacheSection {
   std::byte* const frames_;
   CacheLists lists_;
   int member_ = -1;
-  /// [frames] Batches of this process that have pinned each. Of zeros, so that what is not used takes no
-  /// memory.
+  /// [frames] counts the batches of this process that have pinned each. Its memory is zeros, so that what is
+  /// not used takes none.
   const std::unique_ptr<std::uint32_t[], Freed> my_pins_;
-  /// The mutex was not had within the deadline, and nobody waits for it until it is free again.
+  /// Set where the mutex was not had within the deadline; nobody waits for it until it is free again.
   std::atomic<bool> stuck_{false};
   std::atomic<bool> wants_sweep_{false}, owes_{false};
   Mutex debt_mutex_;

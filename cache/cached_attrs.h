@@ -1,4 +1,4 @@
-// Which attributes the dynamic cache keeps rows of, and how hot each of their rows is.
+// Tells which attributes the dynamic cache keeps rows of, and how hot each of their rows is.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -9,20 +9,20 @@
 
 namespace hopfeed {
 
-/// An attribute whose rows are kept.
+/// A CachedAttr is an attribute whose rows are kept.
 struct CachedAttr {
   FeatureName what;
   std::int64_t rows = 0, row_bytes = 0;
-  /// Per row how hot it is, 0 the hottest: what is kept where nothing is known of the future.
+  /// Gives each row's heat, 0 the hottest: it decides where nothing is known of the future.
   std::function<std::uint8_t(std::int64_t row)> heat;
 };
 
-/// The heat of the row that is at `place` of `count` in an order by hotness: classes grow with the place, by
-/// a 16th to a 32nd of it, since the few rows that are hottest make the difference.
+/// Returns the heat of the row that is at `place` of `count` in an order by hotness: classes grow with the
+/// place, by a 16th to a 32nd of it, since the few rows that are hottest make the difference.
 std::uint8_t heat_of_place(std::int64_t place, std::int64_t count);
 
-/// The attributes of a dataset that file_features.h reads from files; heat by the place of the row in its
-/// partition, since datasets are written in the order of their hotness. The dataset must outlive them.
+/// Returns the attributes of a dataset that file_features.h reads from files; heat by the place of the row in
+/// its partition, since datasets are written in the order of their hotness. The dataset must outlive them.
 std::vector<CachedAttr> cached_attrs(const Dataset& dataset);
 
 }  // namespace hopfeed

@@ -1,4 +1,5 @@
-// The rows of one section for the batches of one source: CachedRows over a CacheSection (dynamic_cache.h).
+// Makes the rows of one section for the batches of one source: CachedRows over a CacheSection
+// (dynamic_cache.h).
 #pragma once
 #include <memory>
 
@@ -8,7 +9,7 @@
 
 namespace hopfeed {
 
-/// Both outlive it. The members have a number.
+/// Returns them; `section` and `members` must outlive them, and the members have a number.
 std::unique_ptr<CachedRows> open_cached_rows(CacheSection& section, CacheMembers& members);
 
 }  // namespace hopfeed

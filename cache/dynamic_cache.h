@@ -1,4 +1,4 @@
-// Rows of features held in front of a slow tier (files; other machines), in memory that all processes of a
+// DynamicCache holds feature rows in front of a slow tier (files; other machines), in memory that all of a
 // machine share. Which rows it keeps is decided by the future, not by the past: a batch is a pure function,
 // so the rows of the coming batches are known once they are sampled. Each batch that is sampled announces its
 // rows; when it has been gathered, the cache keeps of what it held and of what was read those rows that are
@@ -31,25 +31,26 @@ namespace hopfeed {
 
 class DynamicCache {
  public:
-  /// Maps what make_dynamic_cache() made (cache_memory.h) and joins it, where there is room for one more.
-  /// `fd` may be closed afterwards. Throws kCorrupt where it is none, kIo.
+  /// Maps what make_dynamic_cache() made (cache_memory.h) and joins it, unless it has all the members that it
+  /// can have. `fd` may be closed afterwards. Throws kCorrupt where it is none, kIo.
   explicit DynamicCache(int fd);
   ~DynamicCache();
   DynamicCache(const DynamicCache&) = delete;
   DynamicCache& operator=(const DynamicCache&) = delete;
 
-  /// For one source. Null where the attribute has no section, or the cache has no room for a member. The
-  /// cache must outlive it.
+  /// Returns the rows of one attribute for one source; null where the attribute has no section, or the cache
+  /// takes no further member. The cache must outlive it.
   std::unique_ptr<CachedRows> open(const FeatureName& what);
 
-  /// Counts over all sections and members, since the cache was made.
+  /// Counts are sums over all sections and members, since the cache was made.
   struct Counts {
-    std::int64_t frames = 0, valid = 0;   // now
-    std::int64_t reads = 0, hits = 0;     // rows of gathered batches, those that were there
-    std::int64_t kept = 0, evicted = 0;   // rows
-    std::int64_t bypassed = 0;            // batches that went without, since the mutex was not had in time
-    std::int64_t rebuilt = 0, swept = 0;  // after the death of a mutex's owner; dead members taken back
-    std::size_t bytes = 0;                // of the memory
+    std::int64_t frames = 0, valid = 0;  // now
+    std::int64_t reads = 0, hits = 0;    // rows of gathered batches, those that were there
+    std::int64_t kept = 0, evicted = 0;  // rows
+    std::int64_t bypassed = 0;           // batches that went without, since the mutex was not had in time
+    std::int64_t rebuilt = 0,
+                 swept = 0;  // lists made anew after the death of a mutex's owner; dead members taken back
+    std::size_t bytes = 0;   // of the memory
   };
   Counts counts() const;
 

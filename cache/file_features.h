@@ -1,5 +1,5 @@
-// Features from a file that need not fit into memory. The rows of a batch are sorted by where they lie, the
-// pages that they touch are read once each, neighbours in one read, many reads under way at once
+// FileFeatures reads features that need not fit into memory. A batch's rows are sorted by their place; the
+// pages that they touch are read once each, neighbours in one read, with many reads under way at once
 // (file_reader.h); rows are copied out as pages come, in whatever order that is. prepare() begins the first
 // reads, gather() waits for them and begins the others. Memory is the reader's buffers (2 MiB) and 16 bytes
 // for each row of the batch, whatever the size of the file. GIDS and DiskGNN read features so.
@@ -25,7 +25,8 @@
 
 namespace hopfeed {
 
-/// What is read of an attribute: row i of partition p begins at its file's data_offset() + i * stride_bytes.
+/// RowFiles is what is read of an attribute: row i of partition p begins at its file's data_offset() + i *
+/// stride_bytes.
 struct RowFiles {
   std::vector<RowFile> files;                       // [P]
   std::span<const std::int64_t> partition_offsets;  // [P + 1], as AttrView has them; outlives the source
@@ -46,22 +47,23 @@ struct FileFeaturesOptions {
 
 class FileFeatures final : public FeatureSource {
  public:
-  /// `cache`: of this attribute, or null. Throws kNoSpace.
+  /// Reads the rows with `cache` of this attribute, or null, in front. Throws kNoSpace.
   FileFeatures(RowFiles rows, const FileFeaturesOptions& options,
                std::unique_ptr<CachedRows> cache = nullptr);
   ~FileFeatures() override;
 
   /// Throws kTimeout where reads of a batch that was given up do not end.
   std::size_t prepare(std::span<const std::int64_t> ids) override;
-  /// Rows that a later call takes are kept in memory when their page comes, so the last call should be for
-  /// few. Throws kIo (the disk), kCorrupt (the file was truncated) or kTimeout, naming the file.
+  /// Writes the next rows. Rows that a later call takes are kept in memory when their page comes, so the last
+  /// call should be for few. Throws kIo (the disk), kCorrupt (the file was truncated) or kTimeout, naming the
+  /// file.
   void gather(std::size_t rows, std::byte* out) override;
-  /// Reads under way end by themselves: the next prepare() waits for them.
+  /// Gives the batch up. Reads under way end by themselves: the next prepare() waits for them.
   void drop() override;
 
-  /// A batch's rows count with its first gather().
+  /// Returns counts in which a batch's rows are from its first gather() on.
   TierCounts counts() const override { return counts_; }
-  /// How it reads: "io_uring" or "threads", and whether past the page cache.
+  /// Means says how it reads: "io_uring" or "threads", and whether past the page cache.
   struct Means {
     std::string reader;
     bool direct = false;  // all of its files
@@ -69,14 +71,14 @@ class FileFeatures final : public FeatureSource {
   Means means() const;
 
  private:
-  /// A row that the batch wants. `at`: the file's number above, the offset in it below, so that sorting
-  /// brings rows of a page together.
+  /// Wanted is a row that the batch wants. `at` has the file's number above and the offset in it below, so
+  /// that sorting brings rows of a page together.
   struct Wanted {
     std::uint64_t at;
     std::uint64_t row;  // of the block
   };
   enum class From : char { kFile, kBegun, kCache };  // kBegun: of the file, by prepare()
-  /// A read under way: to the rows wanted_[first, last).
+  /// UnderWay is a read under way, to the rows wanted_[first, last).
   struct UnderWay {
     std::size_t first = 0, last = 0;
     int file = 0;
@@ -121,10 +123,10 @@ class FileFeatures final : public FeatureSource {
   TierCounts counts_;
 };
 
-/// Where batches take their features from: mapped arrays, or for rows of at least kLeastFileRowBytes their
-/// files, with the cache in front of them where one is given, which must outlive the sources. With kMemory a
-/// cache is in front of rows of other machines (core/maker/partitioned_features.h), and `turn` as there. The
-/// bytes of a batch are the same.
+/// Returns a factory of sources: mapped arrays, or for rows of at least kLeastFileRowBytes their files, with
+/// the cache in front of them where one is given, which must outlive the sources. With kMemory a cache is in
+/// front of rows of other machines (core/maker/partitioned_features.h), and `turn` as there. The bytes of a
+/// batch are the same.
 FeatureSourceFactory feature_sources(FeaturesFrom from, DynamicCache* cache = nullptr,
                                      AnnounceTurn* turn = nullptr);
 

@@ -1,5 +1,5 @@
-// Reads of files, many under way at once, into buffers of a fixed number: what the file tier of features
-// stands on (file_features.h). One contract, two mechanisms that pass the same tests:
+// FileReader reads files, many reads at once, into a fixed number of buffers: what the file tier of features
+// stands on (file_features.h). It is one contract with two mechanisms that pass the same tests:
 //
 //   io_uring   io_ring.h       registered buffers, one system call for many reads
 //   threads    read_threads.h  pread, where io_uring is not allowed (containers often forbid it)
@@ -31,10 +31,11 @@ struct ReaderOptions {
   std::size_t buffer_bytes = 32 << 10;  // of each buffer, a multiple of kReadAlign
 };
 
-/// Memory that reads go to: `depth` buffers at multiples of kReadAlign, one behind the other.
+/// ReadBuffers is the memory that reads go to: `depth` buffers at multiples of kReadAlign, one behind the
+/// other.
 class ReadBuffers {
  public:
-  /// Throws kNoSpace.
+  /// Allocates the buffers. Throws kNoSpace.
   explicit ReadBuffers(const ReaderOptions& options);
   ~ReadBuffers();
   ReadBuffers(const ReadBuffers&) = delete;
@@ -45,7 +46,7 @@ class ReadBuffers {
     return bytes_.subspan(static_cast<std::size_t>(buffer) * options_.buffer_bytes, options_.buffer_bytes);
   }
   const ReaderOptions& options() const { return options_; }
-  /// The memory is never given back: the kernel may still write to it.
+  /// The memory is never given back from now on: the kernel may still write to it.
   void keep_for_ever() { kept_ = true; }
 
  private:
@@ -72,7 +73,7 @@ class FileReader {
     std::uint64_t offset = 0;  // bytes from the file's begin
     std::uint32_t bytes = 0;   // to be read, within the buffer
   };
-  /// Queues a read. May begin only with submit() or wait().
+  /// Queues a read, which may begin only with submit() or wait().
   virtual void start(const Read& read) = 0;
   /// Begins all reads that are queued. Throws kIo.
   virtual void submit() = 0;
@@ -81,21 +82,21 @@ class FileReader {
     int buffer = 0;
     std::int64_t result = 0;  // bytes read, or a negative errno
   };
-  /// Begins what is queued and gives one read that has ended; none where none did in time. Throws kIo.
+  /// Begins what is queued and returns one read that has ended; nothing where none did in time. Throws kIo.
   virtual std::optional<Done> wait(std::chrono::milliseconds time) = 0;
-  /// Reads that were started and not told as done.
+  /// Returns how many reads were started and not told as done.
   virtual int under_way() const = 0;
-  /// "io_uring" or "threads".
+  /// Returns "io_uring" or "threads".
   virtual const char* name() const = 0;
 
  protected:
   std::shared_ptr<ReadBuffers> buffers_;
 };
 
-/// How long a reader that is given up waits for its reads.
+/// A reader that is given up waits so long for its reads.
 inline constexpr std::chrono::milliseconds kLastReads{5'000};
 
-/// Opens a reader of files, whose descriptors outlive it.
+/// Opens a reader of files; their descriptors must outlive it.
 using OpenReader =
     std::function<std::unique_ptr<FileReader>(std::span<const int> files, const ReaderOptions& options)>;
 

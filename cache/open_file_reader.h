@@ -8,10 +8,10 @@
 
 namespace hopfeed {
 
-/// io_uring where the kernel allows it, else threads. Throws kNoSpace.
+/// Opens a reader by io_uring where the kernel allows it, else by threads. Throws kNoSpace.
 std::unique_ptr<FileReader> open_file_reader(std::span<const int> files, const ReaderOptions& options);
 
-/// Empty where io_uring can be used, else why not, as the kernel says it ("Operation not permitted").
+/// Returns "" where io_uring can be used, else why not, as the kernel says it ("Operation not permitted").
 std::string why_no_io_uring();
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// Reads by a few threads with pread, for machines where io_uring is not allowed. As many reads are under way
-// as there are threads; the others wait for one.
+// Reads files by a few threads with pread, for machines where io_uring is not allowed. As many reads are
+// under way as there are threads; the others wait for one.
 #pragma once
 #include <memory>
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace hopfeed {
 
-/// Threads start with the first read. Throws kNoSpace; start() throws kIo where no thread can be had.
+/// Opens a reader whose threads start with the first read. Throws kNoSpace; start() throws kIo where no
+/// thread can be had.
 std::unique_ptr<FileReader> open_read_threads(std::span<const int> files, const ReaderOptions& options);
 
 }  // namespace hopfeed

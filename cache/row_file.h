@@ -1,5 +1,5 @@
-// A file whose rows are read past the page cache (O_DIRECT) where the file system allows that, else through
-// it, without reading ahead.
+// RowFile is a file whose rows are read past the page cache (O_DIRECT) where the file system allows that,
+// else through it, without reading ahead.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-/// Below this, a page holds so many rows that the whole attribute is small: it stays mapped.
+/// Rows below this size stay mapped: a page holds so many of them that the whole attribute is small.
 inline constexpr std::int64_t kLeastFileRowBytes = 64;
 
 class RowFile {

@@ -1,6 +1,6 @@
-// What a channel is planned from. A batch is a request with a running number, and a plan says which comes
-// next: the deal of an epoch (stream/deal_plan.h), or a queue that somebody fills as he likes. Whoever
-// has the channel takes from its plan one batch for each slot that is free (SlotPool::plan_from).
+// A BatchPlan says which batch comes next, as a request with a running number: by the deal of an epoch
+// (stream/deal_plan.h), or from a queue that somebody fills as he likes. Whoever has the channel takes from
+// its plan one batch for each slot that is free (SlotPool::plan_from).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,40 +11,41 @@
 
 namespace hopfeed {
 
-/// What a slot is planned with: the positions [first, first + count) of an epoch. Sequences name each batch
-/// once in the life of a channel, whatever is taken first; the lower one is claimed first, and is the first
-/// to be given memory.
+/// A PlannedBatch is what a slot is planned with: the positions [first, first + count) of an epoch. Sequences
+/// name each batch once in the life of a channel, whatever is taken first; the lower one is claimed first,
+/// and is the first to be given memory.
 struct PlannedBatch {
   std::uint64_t sequence = 0;
   std::int64_t epoch = 0, first = 0, count = 0;
   std::uint32_t job = 0;           // which of the jobs that the fillers know; a loader has one
   HeldShare held = {};             // rows that its consumer has, and that may be left out
-  std::size_t expected_bytes = 0;  // of its block, about; 0: as those before it
+  std::size_t expected_bytes = 0;  // bytes of its block, about; 0: as those before it
   friend bool operator==(const PlannedBatch&, const PlannedBatch&) = default;
 };
 
-/// A batch that somebody asks for.
+/// A BatchRequest is a batch that somebody asks for.
 struct BatchRequest {
   std::int64_t epoch = 0, first = 0, count = 0;
   std::uint32_t job = 0;
   HeldShare held = {};
 };
 
-/// Not thread-safe: called under the lock of the channel that plans from it.
+/// A BatchPlan is not thread-safe: it is called under the lock of the channel that plans from it.
 class BatchPlan {
  public:
   virtual ~BatchPlan() = default;
-  /// The next batch, which is from now on somebody else's to remember; nothing where none is left for now.
-  /// Sequences rise.
+  /// Gives up the next batch, which is from now on somebody else's to remember; nothing where none is left
+  /// for now. Sequences rise.
   virtual std::optional<PlannedBatch> next() = 0;
-  /// How many are left. A worker without a slot waits for one as long as there are some; else it rests.
+  /// Returns how many are left. A worker without a slot waits for one as long as there are some; else it
+  /// rests.
   virtual std::int64_t left() const = 0;
 };
 
-/// Requests in the order in which they were pushed.
+/// A QueuePlan gives requests in the order in which they were pushed.
 class QueuePlan final : public BatchPlan {
  public:
-  /// `first_sequence`: of the first request; above all that the channel has seen.
+  /// `first_sequence` is that of the first request; it is above all that the channel has seen.
   explicit QueuePlan(std::uint64_t first_sequence = 0) : next_sequence_(first_sequence) {}
 
   /// Returns the sequence by which the batch is known from here on.

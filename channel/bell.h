@@ -1,5 +1,5 @@
-// Waiting for a channel beside sockets: an eventfd, which poll and epoll know, where a futex can only be
-// slept on alone. A channel has two, each for one waiting thread:
+// A Bell lets a thread wait for a channel beside sockets: an eventfd, which poll knows, where a futex can
+// only be slept on alone. A channel has two, each for one waiting thread:
 //
 //   the fillers' bell   rung on a plan, a grant, an abandoned batch and the end, while somebody listens: for
 //                       a thread that fills slots from sockets
@@ -32,7 +32,7 @@ inline void ring(int eventfd) {
 
 class Bell {
  public:
-  /// An eventfd of its own, closed on exec. Throws kIo.
+  /// Makes an eventfd of its own, closed on exec. Throws kIo.
   Bell();
   int fd() const { return fd_.get(); }  // readable once it was rung
   /// Forgets what has rung. The one thread that waits on it calls this.

@@ -1,6 +1,6 @@
-// Waiting across processes: a 32-bit counter in shared memory that is bumped at each event. std::atomic::wait
-// wakes threads of one process only. Sleeps are bounded, because who should wake us may be dead. Durations,
-// never wall-clock times.
+// Processes wait for a 32-bit counter in shared memory that is bumped at each event. std::atomic::wait
+// wakes threads of one process only. Sleeps are bounded, because who should wake us may be dead. They are
+// durations, never wall-clock times.
 //
 //   const std::uint32_t seen = event.load();               // first read the counter,
 //   if (nothing_to_do()) futex_wait(event, seen, 100ms);   // then look, then sleep unless it moved
@@ -38,14 +38,14 @@ inline void futex_bump(std::atomic<std::uint32_t>& event, Wake wake = Wake::kAll
   syscall(SYS_futex, &event, FUTEX_WAKE, wake == Wake::kOne ? 1 : INT_MAX, nullptr, nullptr, 0);
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC, the same in all processes of the machine.
+/// Returns the nanoseconds of CLOCK_MONOTONIC, the same in all processes of the machine.
 inline std::int64_t monotonic_now() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// An event that is bumped far more often than anybody sleeps on it: a bump asks the kernel only where
+/// A SharedEvent is bumped far more often than anybody sleeps on it: a bump asks the kernel only where
 /// somebody sleeps, and who waits looks a little longer before it sleeps, since going to sleep and being
 /// woken costs more than a small batch. One thread may wait for it beside sockets, through an eventfd that
 /// whoever bumps is given (bell.h).
@@ -53,19 +53,20 @@ struct SharedEvent {
   static constexpr std::chrono::nanoseconds kSpin{20'000};
 
   std::atomic<std::uint32_t> count;
-  /// How many sleep, or died asleep: for those the bumps to come make a system call too many, and that is
-  /// all.
+  /// Counts those that sleep, or died asleep: for the dead the bumps to come make a system call too many, and
+  /// that is all.
   std::atomic<std::uint32_t> sleepers;
-  /// 1 while somebody waits through the eventfd. It stays so until that thread is awake: were it taken down
-  /// by who rings, a death between the two would lose the event.
+  /// It is 1 while somebody waits through the eventfd. It stays so until that thread is awake: were it taken
+  /// down by who rings, a death between the two would lose the event.
   std::atomic<std::uint32_t> listening;
-  /// One more than the core of who bumped last; a hint.
+  /// One more than the core of who bumped last is a hint.
   std::atomic<std::uint32_t> bumped_on;
 
   std::uint32_t load() const { return count.load(); }
 
-  /// `bell`: the eventfd of who may listen; -1 where nobody can. This, wait() and listen() are sequentially
-  /// consistent: either the bump sees the sleeper or the listener, or these see what the bump is about.
+  /// Counts one event and wakes sleepers. `bell` is the eventfd of who may listen; -1 where nobody can. This,
+  /// wait() and listen() are sequentially consistent: either the bump sees the sleeper or the listener, or
+  /// these see what the bump is about.
   void bump(Wake wake = Wake::kAll, int bell = -1) {
     bumped_on.store(this_core(), std::memory_order_relaxed);
     count.fetch_add(1, std::memory_order_seq_cst);
@@ -74,17 +75,17 @@ struct SharedEvent {
     syscall(SYS_futex, &count, FUTEX_WAKE, wake == Wake::kOne ? 1 : INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// For what the listener alone has to hear of: no futex sleeper is woken.
+  /// Tells the listener alone: no futex sleeper is woken.
   void ring_if_asked(int bell) const {
     if (listening.load(std::memory_order_seq_cst) != 0) ring(bell);
   }
 
-  /// First this, then a look at what there is to do, then sleep on the bell.
+  /// Call this first, then look at what there is to do, then sleep on the bell.
   void listen() { listening.store(1, std::memory_order_seq_cst); }
   void stop_listening() { listening.store(0, std::memory_order_seq_cst); }
 
-  /// Looks awake, at most `limit`, whether the counter is no longer `seen`. Not where the last bump came from
-  /// this very core: who is awaited probably needs it.
+  /// Looks awake, at most `limit`, whether the counter is no longer `seen`. It does not where the last bump
+  /// came from this very core: who is awaited probably needs it.
   bool moves_within(std::uint32_t seen, std::chrono::nanoseconds limit) const {
     if (bumped_on.load(std::memory_order_relaxed) == this_core()) return load() != seen;
     const std::int64_t begin = monotonic_now();
@@ -97,7 +98,8 @@ struct SharedEvent {
     return false;
   }
 
-  /// Until the counter is no longer `seen`, at most `limit`, the first `spin` of it awake; may return early.
+  /// Waits until the counter is no longer `seen`, at most `limit`, the first `spin` of it awake; may return
+  /// early.
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::chrono::nanoseconds spin = kSpin) {
     if (moves_within(seen, spin)) return;
     sleepers.fetch_add(1, std::memory_order_seq_cst);

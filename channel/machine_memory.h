@@ -1,4 +1,4 @@
-// Memory that the processes of one user on this machine have one copy of: rows that all ranks hold, the row
+// MachineMemory is one copy for all processes of a user on this machine: rows that all ranks hold, the row
 // cache that the workers of all ranks share. Who asks first makes it; the others get its descriptor over a
 // socket that is known by a name which no file has (an abstract one), so nothing stays behind when a process
 // is killed. It lives for as long as somebody has it. Where the maker is gone it is made anew: then there are
@@ -22,7 +22,7 @@ class MachineMemory {
  public:
   struct Waiting {
     std::chrono::milliseconds patience = std::chrono::minutes(10);
-    /// Called about once a second while another process makes it.
+    /// It is called about once a second while another process makes the memory.
     std::function<void()> meanwhile = nullptr;
   };
   /// `name` tells the content: whoever has the same gets the same bytes. `make` gives a memfd; what it throws
@@ -31,21 +31,21 @@ class MachineMemory {
   /// silent or is another user's process.
   MachineMemory(const std::string& name, const std::function<OwnedFd()>& make);
   MachineMemory(const std::string& name, const std::function<OwnedFd()>& make, const Waiting& waiting);
-  /// Others do not get it any more; those who have it keep it.
+  /// Nobody else gets it any more; those who have it keep it.
   ~MachineMemory();
   MachineMemory(const MachineMemory&) = delete;
   MachineMemory& operator=(const MachineMemory&) = delete;
 
   int fd() const { return fd_.get(); }
   const OwnedFd& owned_fd() const { return fd_; }
-  /// Whether this process, and this object, made it.
+  /// Returns whether this object, in this process, made it.
   bool made_here() const { return made_here_; }
 
  private:
   class Offer;
   OwnedFd fd_;
   bool made_here_ = false;
-  std::unique_ptr<Offer> offer_;  // null: somebody else's
+  std::unique_ptr<Offer> offer_;  // null: somebody else offers it
 };
 
 }  // namespace hopfeed

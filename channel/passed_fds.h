@@ -1,4 +1,4 @@
-// Messages between processes of a machine that carry descriptors (SCM_RIGHTS).
+// Processes of a machine send each other messages that carry descriptors (SCM_RIGHTS).
 #pragma once
 #include <sys/types.h>
 
@@ -10,13 +10,13 @@
 
 namespace hopfeed {
 
-/// Descriptors of one message at most.
+/// A message carries so many descriptors at most.
 inline constexpr std::size_t kMostPassedFds = 3;
 
 /// Sends as sendmsg(2) does with MSG_NOSIGNAL and `flags`.
 ssize_t send_with_fds(int socket, std::span<const std::byte> message, std::span<const int> fds, int flags);
 
-/// What recvmsg(2) gave, with the descriptors that came along, which are closed on exec.
+/// A ReceivedMessage is what recvmsg(2) gave, with the descriptors that came along, which are closed on exec.
 struct ReceivedMessage {
   ssize_t bytes = -1;
   std::vector<OwnedFd> fds;

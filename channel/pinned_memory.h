@@ -1,6 +1,6 @@
-// ChannelMemory whose slots are pinned as they are granted, so that a GPU copies from them without the host's
-// help: over any other memory, in the one process that copies. What pins is somebody else's business (CUDA,
-// in gpu/memory/registered_memory.h).
+// PinnedMemory is ChannelMemory whose slots are pinned as they are granted, so that a GPU copies from them
+// without the host's help: over any other memory, in the one process that copies. Functions that it is given
+// do the pinning (gpu/memory/registered_memory.h).
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -15,14 +15,14 @@
 
 namespace hopfeed {
 
-/// A place in a stream of a GPU.
+/// A StreamMark is a place in a stream of a GPU.
 class StreamMark {
  public:
   virtual ~StreamMark() = default;
   StreamMark() = default;
   StreamMark(const StreamMark&) = delete;
   StreamMark& operator=(const StreamMark&) = delete;
-  /// Whether all that was asked of the stream before the mark is done.
+  /// Returns whether all that was asked of the stream before the mark is done.
   virtual bool done() const = 0;
   virtual void await() const = 0;
 };
@@ -30,9 +30,9 @@ class StreamMark {
 struct Pinning {
   /// Pins a range of whole pages; throws Error where the system refuses.
   std::function<void(std::byte* at, std::size_t bytes)> pin;
-  /// The inverse, of a whole range. Waits for nobody: what copies from it has ended.
+  /// Unpins a whole range. Waits for nobody: what copies from it has ended.
   std::function<void(std::byte* at)> unpin;
-  /// A mark behind what was asked of a stream so far.
+  /// Makes a mark behind what was asked of a stream so far.
   std::function<std::unique_ptr<const StreamMark>(GpuStream stream)> mark;
   std::size_t slots_begin = 0, slot_stride = 1;  // a range never crosses from slot to slot
 };

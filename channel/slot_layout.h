@@ -1,4 +1,4 @@
-// The bytes of a channel: a control block, one record per worker, one record per slot, then the slots
+// A channel is a control block, one record per worker, one record per slot, then the slots
 // themselves. Every process of the channel maps the same bytes; nothing in them is a pointer.
 //
 //   offset            size              what
@@ -48,7 +48,7 @@ inline constexpr std::uint32_t kChannelVersion = 8;
 
 enum class SlotState : std::uint32_t { kFree = 0, kPlanned = 1, kFilling = 2, kReady = 3, kHeld = 4 };
 
-/// The three parts of a slot's word.
+/// SlotWord has the three parts of a slot's word.
 struct SlotWord {
   SlotState state = SlotState::kFree;
   std::uint32_t owner = 0;
@@ -66,8 +66,8 @@ struct SlotWord {
 };
 inline constexpr std::uint32_t kMaxIncarnation = (1U << 28) - 1;
 
-/// When things happened to the batch in the slot, in CLOCK_MONOTONIC nanoseconds, which all processes of a
-/// machine share; 0: not yet. From these any stall can be told.
+/// SlotTimes says when things happened to the batch in the slot, in CLOCK_MONOTONIC nanoseconds, which all
+/// processes of a machine share; 0: not yet. From these any stall can be told.
 struct SlotTimes {
   std::int64_t planned = 0;    // loader: the batch was written into the record; stays where it is made again
   std::int64_t claimed = 0;    // worker: took it
@@ -79,8 +79,8 @@ struct SlotTimes {
   std::int64_t released = 0;   // loader: last view gone; the slot is FREE
 };
 
-/// What both sides read and write of one slot. Atomics are those that the other side may read at any moment;
-/// the plain fields belong to whoever the state names.
+/// SlotRecord is what both sides read and write of one slot. Atomics are those that the other side may read
+/// at any moment; the plain fields belong to whoever the state names.
 struct SlotRecord {
   std::atomic<std::uint64_t> word;      // SlotWord
   std::atomic<std::uint64_t> sequence;  // running number over the loader's life
@@ -106,7 +106,7 @@ static_assert(sizeof(SlotRecord) == 1024);
 
 enum class WorkerState : std::uint32_t { kStarting = 0, kReady = 1, kFailed = 2 };
 
-/// What a worker tells about itself. The loader clears it before each start.
+/// WorkerRecord is what a worker tells about itself. The loader clears it before each start.
 struct WorkerRecord {
   std::atomic<std::uint32_t> state;            // WorkerState
   std::atomic<std::uint32_t> incarnation;      // loader: the name that this worker leaves in slots
@@ -116,18 +116,18 @@ struct WorkerRecord {
   std::atomic<std::uint32_t> pid;              // loader: for people to read, nothing decides on it
   std::atomic<std::int64_t> waiting_since;     // for a slot, not yet in the sum; 0: does not wait
   std::atomic<std::int64_t> batches;           // published
-  std::atomic<std::int64_t> sampling;          // nanoseconds spent on them
+  std::atomic<std::int64_t> sampling;          // nanoseconds spent on sampling its batches
   std::atomic<std::int64_t> gathering;         // nanoseconds, without the wait for a grant
-  // How the dataset's arrays are mapped in this worker, when it last looked: bytes in memory, and those on 2
-  // MiB pages.
+  // These say how the dataset's arrays are mapped in this worker, when it last looked: bytes in memory, and
+  // those on 2 MiB pages.
   std::atomic<std::uint64_t> dataset_resident, dataset_huge;
   std::atomic<std::uint32_t>
       heartbeat;  // grows with each look for a claim, at least ten times a second where it waits
   std::atomic<std::uint32_t> at_slot;  // 1 + the slot that it works at now, where it has several; 0: none
-  std::atomic<std::int64_t> tiers[TierCounts::kNumbers];            // of its batches
+  std::atomic<std::int64_t> tiers[TierCounts::kNumbers];  // rows of its batches by where they were read
   std::atomic<std::int64_t> gpu_context, gpu_copying, gpu_pinning;  // nanoseconds (gpu_setup.h); 0: no GPU
-  // In graph modes of a GPU (gpu_use.h): batches by who sampled them, and, of this incarnation, bytes in the
-  // GPU's memory and HeldShare::millionths of the rows that these are.
+  // These stay 0 but in graph modes of a GPU (gpu_use.h): batches by who sampled them, and, of this
+  // incarnation, bytes in the GPU's memory and HeldShare::millionths of the rows that these are.
   std::atomic<std::int64_t> gpu_batches, cpu_batches, gpu_graph_bytes, gpu_rows_bytes;
   std::atomic<std::uint32_t> gpu_graph_share, gpu_rows_share;
   std::byte reserved[8];
@@ -135,19 +135,20 @@ struct WorkerRecord {
 };
 static_assert(sizeof(WorkerRecord) == 1024);
 
-/// What the loader tells about itself; it alone writes here.
+/// LoaderRecord is what the loader tells about itself; it alone writes here.
 struct LoaderRecord {
   std::atomic<std::int64_t> epoch;
-  std::atomic<std::int64_t> steps, taken;    // batches of the running epoch for this rank; handed out of them
-  std::atomic<std::int64_t> unplanned;       // of the epoch, without a slot so far
+  std::atomic<std::int64_t> steps, taken;    // batches of the running epoch for this rank; those handed out
+  std::atomic<std::int64_t> unplanned;       // batches of the epoch without a slot so far
   std::atomic<std::int64_t> batches, bytes;  // handed out over the loader's life
-  // nanoseconds that next() waited over the loader's life, by the stage of the batch (wait_times.h)
+  // These are the nanoseconds that next() waited over the loader's life, by the stage of the batch
+  // (wait_times.h).
   std::atomic<std::int64_t> waited_for_sampling, waited_for_gather, waited_for_handover;
   std::atomic<std::int64_t> waiting_since;  // next() waits, not yet in the sums; 0: it does not
   std::atomic<std::int64_t> rank, world_size;
 };
 
-/// The sizes of a channel; all the rest follows.
+/// ChannelShape has the sizes of a channel; all the rest follows.
 struct ChannelShape {
   std::uint32_t num_slots = 0;
   std::uint32_t num_workers = 0;

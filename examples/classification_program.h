@@ -1,4 +1,4 @@
-// What the programs that train node classifiers share: options, one run of several models on the same
+// The programs that train node classifiers share this: options, one run of several models on the same
 // trainers, and its report.
 #pragma once
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace hopfeed {
 
-/// Options that all of them have.
+/// ClassificationArguments are options that all of them have.
 struct ClassificationArguments {
   TrainingOptions training = {};
   LoaderArguments from_line{training.loader};
@@ -25,13 +25,13 @@ void add_options(CommandLine& line, ClassificationArguments& arguments);
 /// naming the option.
 void take_options(ClassificationArguments& arguments);
 
-/// One model of a run.
+/// A ModelRun is one model of a run.
 struct ModelRun {
   std::string prefix;  // of its figures in summary.json; empty for the model that the run is about
   TrainingOptions training;
   std::string title = {};  // in the table; empty: the model's own
 };
-/// The options of a model that sees the seeds' features alone, beside the one of `training`.
+/// Returns the options of a model that sees the seeds' features alone, beside the one of `training`.
 ModelRun features_alone(TrainingOptions training);
 
 /// Trains the models one after the other on all trainers, infers each over all nodes where the dataset folder

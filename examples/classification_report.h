@@ -1,4 +1,5 @@
-// What a classification program says at the end: a table on stdout and summary.json, from the same figures.
+// Reports what a classification program says at the end: a table on stdout and summary.json, from the same
+// figures.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -10,8 +11,8 @@
 
 namespace hopfeed {
 
-/// One trained model: its epochs, and its exact accuracy by layer-wise inference where the dataset was at
-/// hand.
+/// A ModelReport is one trained model: its epochs, and its exact accuracy by layer-wise inference where the
+/// dataset was at hand.
 struct ModelReport {
   std::string title;  // "GraphSAGE", "features alone"
   std::string
@@ -30,11 +31,11 @@ struct RunReport {
   std::vector<ModelReport> models;  // the last is the one that the run is about
 };
 
-/// Every figure of the table and more, of each model under its prefix. `epoch_seconds`, `batches_per_s` and
-/// `trainer_wait_fraction` are means over the model's epochs, weighed by their time.
+/// Returns every figure of the table and more, of each model under its prefix. `epoch_seconds`,
+/// `batches_per_s` and `trainer_wait_fraction` are means over the model's epochs, weighed by their time.
 nlohmann::json to_json(const RunReport& report);
 
-/// The epochs of the last model, and a row with the exact accuracies of each.
+/// Returns the epochs of the last model, and a row with the exact accuracies of each.
 std::string to_table(const RunReport& report);
 
 }  // namespace hopfeed

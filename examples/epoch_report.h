@@ -1,4 +1,4 @@
-// What the reports of all training programs say of epochs: the figures of each, and their means.
+// Reports what all training programs say of epochs: the figures of each, and their means.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -9,15 +9,15 @@
 
 namespace hopfeed {
 
-/// Over the epochs of a model, weighed by their time.
+/// EpochMeans are means over the epochs of a model, weighed by their time.
 struct EpochMeans {
   double epoch_seconds = 0, batches_per_s = 0, wait_fraction = 0;
 };
 EpochMeans means_of(const std::vector<EpochRow>& rows);
 
-/// Where its time went, and its hit rate where rows are held: for the line under the bar.
+/// Returns where an epoch's time went, and its hit rate where rows are held: for the line under the bar.
 std::string waits_text(const EpochRow& row);
-/// Loss, times and batches; scores are each report's own.
+/// Returns loss, times and batches; scores are each report's own.
 nlohmann::json to_json(const EpochRow& row);
 /// Puts how many epochs there were, which was the best and their means into a summary, each name behind
 /// `prefix`.

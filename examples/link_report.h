@@ -1,4 +1,4 @@
-// What link_prediction says at the end: a table on stdout and summary.json, from the same figures.
+// Reports what link_prediction says at the end: a table on stdout and summary.json, from the same figures.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace hopfeed {
 
-/// One trained model.
+/// A LinkModelReport is one trained model.
 struct LinkModelReport {
   std::string title;  // "two towers", "without the graph"
   std::string
@@ -26,9 +26,10 @@ struct LinkRunReport {
   std::vector<LinkModelReport> models;  // the last is the one that the run is about
 };
 
-/// Every figure of the table and more, of each model under its prefix; ROC-AUCs are those of the best epoch.
+/// Returns every figure of the table and more, of each model under its prefix; ROC-AUCs are those of the best
+/// epoch.
 nlohmann::json to_json(const LinkRunReport& report);
-/// The epochs of the last model, and a row with the best epoch of each.
+/// Returns the epochs of the last model, and a row with the best epoch of each.
 std::string to_table(const LinkRunReport& report);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// What the programs that train share as processes, whatever they train: options, cores, trainers, progress
+// The programs that train share this as processes, whatever they train: options, cores, trainers, progress
 // bars, what they leave behind, and main.
 #pragma once
 #include <sched.h>
@@ -20,7 +20,7 @@
 
 namespace hopfeed {
 
-/// Options that all of them have beside those of the training.
+/// ProcessArguments are options that all of them have beside those of the training.
 struct ProcessArguments {
   std::vector<int> cores;
   int threads = 1;
@@ -32,12 +32,12 @@ struct ProcessArguments {
   std::optional<std::int64_t> trainers;
   std::string json;
 };
-/// --cores.
+/// Adds --cores.
 void add_cores_option(CommandLine& line, ProcessArguments& arguments);
-/// From --resume to --trainers.
+/// Adds the options from --resume to --trainers.
 void add_trainer_options(CommandLine& line, ProcessArguments& arguments);
 
-/// The device of --device; what auto took is said once. Before anything else of Torch.
+/// Returns the device of --device, and says once what auto took. It comes before anything else of Torch.
 torch::Device device_of(const ProcessArguments& arguments);
 /// Batches of a model that computes on a GPU: sampled there they stay there, else their slots are pinned.
 void bring_batches(torch::Device gpu, LocalExecution& execution);
@@ -52,24 +52,24 @@ void compute_on(torch::Device device, const ProcessArguments& arguments, Options
 WorldOptions world_options(const ProcessArguments& arguments, torch::Device device);
 Resume resume_of(const ProcessArguments& arguments);
 
-/// This process and its workers each on cores of their own, where there are enough. Returns the cores that
-/// were its own.
+/// Places this process and its workers each on cores of their own, where there are enough. Returns the cores
+/// that were its own.
 cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader);
 
-/// Bars of the running epoch, on rank 0, which end with `epoch_note`; a signal stops any.
+/// Draws bars of the running epoch, on rank 0, which end with `epoch_note`; a signal stops any.
 TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World& world,
                             std::function<std::string(const EpochRow&)> epoch_note);
 std::string four_decimals(double value);
 
-/// For LoaderOptions::while_waiting: ends a trainer that was asked to stop a second ago and waits for a batch
-/// all the same, which may never come. Else all stop together, behind the step.
+/// Returns a LoaderOptions::while_waiting that ends a trainer that was asked to stop a second ago and waits
+/// for a batch all the same, which may never come. Else all stop together, behind the step.
 std::function<void()> end_of_waiting(const std::filesystem::path& out);
 
 /// Ends a run that was asked to stop, on all ranks.
 void leave_if_stopped(bool stopped, const std::filesystem::path& out);
 
-/// summary.json in the folder of --out, which is made, and the file of --json, from rank 0. Opened before the
-/// work, so that a path that cannot be written is said at once.
+/// A Summary is summary.json in the folder of --out, which is made, and the file of --json, from rank 0. It
+/// is opened before the work, so that a path that cannot be written is said at once.
 class Summary {
  public:
   Summary(const std::filesystem::path& out, const ProcessArguments& arguments, const World& world);
@@ -79,7 +79,7 @@ class Summary {
   JsonReport summary_file_, json_file_;
 };
 
-/// main of such a program: `run` is called with the command line read.
+/// Runs such a program: `run` is called with the command line read.
 int training_main(CommandLine& line, int argc, char** argv, const std::function<void()>& run);
 
 }  // namespace hopfeed

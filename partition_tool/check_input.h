@@ -1,5 +1,5 @@
-// Whether the files that a tool reads are as they were written. Tools whose result gets a fingerprint of its
-// own ask before: later nobody would notice.
+// Checks whether the files that a tool reads are as they were written. Tools whose result gets a fingerprint
+// of its own ask before: later nobody would notice.
 #pragma once
 #include "core/dataset/dataset.h"
 #include "partition_tool/progress.h"

@@ -1,5 +1,5 @@
-// Items that share users: from edges user -> item an edge type item -> item between items that at least N
-// users have in common.
+// Joins items that share users: from edges user -> item it makes an edge type item -> item between items that
+// at least N users have in common.
 //
 // Counting follows Gustavson (Two Fast Algorithms for Sparse Matrices, TOMS 1978): for each item all items of
 // its users are counted in an array. Items are numbered by falling number of users and each counts only those

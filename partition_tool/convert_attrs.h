@@ -1,5 +1,6 @@
-// Attributes in another element type: hopfeed-partition convert. Half the bytes of a row are half the bytes
-// that a batch gathers, keeps in its slot and sends; what that costs in accuracy is the user's to judge.
+// Stores attributes in another element type: hopfeed-partition convert. Half the bytes of a row are half the
+// bytes that a batch gathers, keeps in its slot and sends; what that costs in accuracy is the user's to
+// judge.
 #pragma once
 #include <map>
 #include <string>
@@ -28,15 +29,15 @@ struct ConvertedGraph {
   std::vector<ConvertedAttr> attrs;
 };
 
-/// What attributes can become, by the name that users know: float32, float16, bfloat16, and int8 and int4,
-/// which have a scale per row here. Throws kInvalid for another name.
+/// Returns the type that attributes can become, by the name that users know: float32, float16, bfloat16, and
+/// int8 and int4, which have a scale per row here. Throws kInvalid for another name.
 ElementType convertible_type(const std::string& name);
 
-/// float32 to float16 or bfloat16, and back, by core/base/half_floats.h; these three to int8 or int4 with a
-/// scale per row, and back to float32, by core/base/quantised_rows.h. Throws kNotFound for a name that no
-/// type has, kInvalid for a type that is none of these or is the attribute's already, for weights that edges
-/// are drawn by, and for labels with a scale. Rows with NaN or infinity have no scale: reading them throws
-/// kInvalid.
+/// Converts float32 to float16 or bfloat16, and back, by core/base/half_floats.h; these three to int8 or int4
+/// with a scale per row, and back to float32, by core/base/quantised_rows.h. Throws kNotFound for a name that
+/// no type has, kInvalid for a type that is none of these or is the attribute's already, for weights that
+/// edges are drawn by, and for labels with a scale. Rows with NaN or infinity have no scale: reading them
+/// throws kInvalid.
 ConvertedGraph convert_attrs(const Dataset& dataset, const ConvertOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -1,6 +1,6 @@
-// The shared last stage of import, generate and partition: a graph and the orders of its nodes to the files
-// of a dataset folder, streamed block by block, so that beside the graph (rows that it makes are not held)
-// only a few megabytes are in memory.
+// Writes a graph and the orders of its nodes to the files of a dataset folder, the last stage that import,
+// generate and partition share. It streams block by block, so that beside the graph (rows that it makes are
+// not held) only a few megabytes are in memory.
 #pragma once
 #include <map>
 #include <span>
@@ -34,8 +34,8 @@ DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph,
                                  std::span<const NodeOrder> orders, const DatasetBuildOptions& options,
                                  const Progress& progress);
 
-/// Bytes from row to row: the row itself, rounded up to a multiple of 64 where it has at least 64 bytes and
-/// that costs at most a sixteenth of it.
+/// Returns the bytes from row to row: the row itself, rounded up to a multiple of 64 where it has at least 64
+/// bytes and that costs at most a sixteenth of it.
 std::int64_t row_stride(std::int64_t row_bytes);
 
 }  // namespace hopfeed

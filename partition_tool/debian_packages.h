@@ -1,4 +1,4 @@
-// Package records in the form of Debian control files (deb822), as `apt-cache dumpavail` prints them.
+// Reads package records in the form of Debian control files (deb822), as `apt-cache dumpavail` prints them.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,7 +6,7 @@
 
 namespace hopfeed {
 
-/// The fields that relate packages. Names of edge types are made of these, so they stay in this order.
+/// These fields relate packages. Names of edge types are made of them, so they stay in this order.
 inline constexpr std::string_view kDebianRelations[] = {"Pre-Depends", "Depends", "Recommends", "Suggests",
                                                         "Enhances"};
 
@@ -27,16 +27,16 @@ struct DebianPackage {
   std::vector<DebianRelation> relations;  // in order
 };
 
-/// Packages by rising name. Where a name occurs more than once (several versions or architectures), the first
-/// record gives the rest, and the tags and relations of all are joined. Views into `text`. Throws kInvalid
-/// naming `origin` and the line for text of another form.
+/// Returns packages by rising name. Where a name occurs more than once (several versions or architectures),
+/// the first record gives the rest, and the tags and relations of all are joined. They view `text`. Throws
+/// kInvalid naming `origin` and the line for text of another form.
 std::vector<DebianPackage> parse_debian_packages(std::string_view text, const std::string& origin);
 
-/// The names in one relation field: "a (>= 1) | b:any, c [amd64]" gives a, b, c.
+/// Appends the names in one relation field: "a (>= 1) | b:any, c [amd64]" gives a, b, c.
 void append_related(std::string_view field, std::vector<std::string_view>& names);
 
-/// What apt knows on this machine: the output of `apt-cache dumpavail`. Throws kUnsupported where there is no
-/// apt-cache, kIo where it fails.
+/// Returns what apt knows on this machine: the output of `apt-cache dumpavail`. Throws kUnsupported where
+/// there is no apt-cache, kIo where it fails.
 std::string read_apt_dump();
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// The package graph of Debian with its types.
+// Makes the package graph of Debian with its types.
 //
 //   node type    what
 //   package      as in the homogeneous import: order, x, y, splits
@@ -32,9 +32,9 @@ namespace hopfeed {
 
 inline constexpr std::int64_t kDebianFeatures = 256;
 
-/// Rows of kDebianFeatures.
+/// DebianFeatures are rows of kDebianFeatures.
 using DebianFeatures = std::shared_ptr<const std::vector<float>>;
-/// The attribute "x".
+/// Returns the attribute "x" of packages.
 RawAttr debian_attr(const DebianFeatures& features);
 
 struct DebianEdge {
@@ -44,11 +44,11 @@ struct DebianEdge {
 
 using DebianEdgeOptions = EdgesToCscOptions;
 
-/// Sorted by destination, then source, each pair once.
+/// Returns the edges sorted by destination, then source, each pair once.
 RawEdges debian_edges(std::vector<DebianEdge> edges, const EdgeEnds& ends, const DebianEdgeOptions& options,
                       const Progress& progress);
 
-/// Index of a name in the sorted packages, or -1.
+/// Returns the index of a name in the sorted packages, or -1.
 std::int32_t find_package(const std::vector<DebianPackage>& packages, std::string_view name);
 
 /// `graph` has the packages as its only node type; it gets the names, the other node types and all edge

@@ -1,4 +1,4 @@
-// What is asked of the weights and times of edges before anything is written, and how errors name them.
+// Checks the weights and times of edges before anything is written, and names them in errors.
 #pragma once
 #include <string>
 
@@ -15,11 +15,11 @@ void check_weights_and_times(const RawGraph& graph);
 /// weight or a time.
 void check_edge_arrays(const RawGraph& graph);
 
-/// What errors say first: the edge type, where there are several.
+/// Returns what errors say first: the edge type, where there are several.
 inline std::string edge_type_prefix(const RawGraph& graph, const RawEdges& edges) {
   return graph.edges.size() > 1 ? "edge type " + graph.edge_name(edges) + ": " : "";
 }
-/// "weights.npy: " where an attribute is read from a file.
+/// Returns "weights.npy: " where an attribute is read from a file.
 template <class Attr>
 std::string file_prefix(const Attr& attr) {
   return attr.origin.empty() ? "" : attr.origin + ": ";

@@ -1,6 +1,6 @@
-// What a dataset keeps of edges beside their ends: attributes, alias tables of the weights among them, and
-// the orders of rows by times and by source ids. A part of the shared last stage (dataset_build.h), streamed
-// as the rest of it.
+// EdgeArrays is what a dataset keeps of edges beside their ends: attributes, alias tables of the weights
+// among them, and the orders of rows by times and by source ids. It is a part of the shared last stage
+// (dataset_build.h), streamed as the rest of it.
 #pragma once
 #include <cstdint>
 #include <functional>

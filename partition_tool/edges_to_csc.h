@@ -1,4 +1,4 @@
-// An edge list to rows: a stable counting sort by destination.
+// Turns an edge list into rows: a stable counting sort by destination.
 #pragma once
 #include <string>
 
@@ -13,13 +13,13 @@ struct EdgesToCscOptions {
   std::string origin = "the edge list";  // named in errors: a file
 };
 
-/// How many nodes there are at either end.
+/// EdgeEnds says how many nodes there are at either end.
 struct EdgeEnds {
   std::int64_t sources = 0, destinations = 0;
 };
 
-/// `source` and `destination` have one length. Throws kInvalid naming the origin, the edge and the id where
-/// an id is not below the number of its nodes.
+/// Makes the rows; `source` and `destination` have one length. Throws kInvalid naming the origin, the edge
+/// and the id where an id is not below the number of its nodes.
 Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, const EdgeEnds& ends,
                  const EdgesToCscOptions& options, const Progress& progress);
 

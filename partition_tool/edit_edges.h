@@ -1,5 +1,5 @@
-// Tools that make edge types of a dataset anew: to-undirected, deduplicate, add-self-loops. Nodes, the other
-// edge types and edge splits stay as they are; edges that stay keep their attributes and their order.
+// Makes edge types of a dataset anew: to-undirected, deduplicate, add-self-loops. Nodes, the other edge types
+// and edge splits stay as they are; edges that stay keep their attributes and their order.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,7 +17,7 @@ struct EditOptions {
   int threads = 1;
 };
 
-/// What became of one edge type.
+/// An EditedType says what became of one edge type.
 struct EditedType {
   std::string edge_type;
   std::int64_t before = 0, after = 0;  // edges
@@ -28,7 +28,7 @@ struct EditedGraph {
   std::vector<EditedType> types;
 };
 
-/// Edge types between nodes of one type get the reverse of each edge behind their own, each pair once (the
+/// Gives edge types between nodes of one type the reverse of each edge behind their own, each pair once (the
 /// first stays, with its attributes); others get a type rev_<rel> beside them, in the order of the edge ids,
 /// with the same attributes and ids. Types that have a reverse are left as they are. Throws kInvalid where a
 /// name is taken, and where an edge's reverse is a held-out link: it would be an edge again.
@@ -41,7 +41,7 @@ struct SelfLoopOptions : EditOptions {
   std::map<std::string, std::string> fill;  // edge attribute -> the number that it has on new edges
 };
 
-/// Nodes without an edge to themselves get one, behind their other in-edges. Throws kInvalid for edge types
+/// Gives nodes without an edge to themselves one, behind their other in-edges. Throws kInvalid for edge types
 /// between two node types that are named, where a loop is a held-out link, and for an attribute that `fill`
 /// says nothing of.
 EditedGraph add_self_loops(const Dataset& dataset, const SelfLoopOptions& options, const Progress& progress);

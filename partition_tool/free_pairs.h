@@ -1,5 +1,5 @@
-// The pairs of nodes that are no edge, counted and numbered, for graphs so full that draws at random find
-// none.
+// FreePairs are the pairs of nodes that are no edge, counted and numbered, for graphs so full that draws at
+// random find none.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -9,8 +9,7 @@
 
 namespace hopfeed {
 
-/// Free pairs by destination, inside a destination by source. Reads each row once, 8 bytes a destination
-/// stay.
+/// They go by destination, inside a destination by source. Each row is read once; 8 bytes a destination stay.
 class FreePairs {
  public:
   struct Options {
@@ -18,16 +17,17 @@ class FreePairs {
     bool square = false;  // both ends are of one node type: no pair is of a node with itself
     int threads = 1;
   };
-  /// `taken` are {source, destination} that are not free though no edge; sorted. Both must outlive this.
+  /// `taken` are {source, destination} that are not free though no edge; sorted. `csc` and `taken` must
+  /// outlive this.
   FreePairs(const Csc& csc, const std::vector<std::pair<std::int64_t, std::int64_t>>& taken,
             const Options& options);
 
   std::int64_t count() const { return before_.back(); }
-  /// {source, destination} of a free pair, by its number from 0.
+  /// Returns {source, destination} of a free pair, by its number from 0.
   std::pair<std::int64_t, std::int64_t> pair(std::int64_t number) const;
 
  private:
-  /// The sources that a destination has no free pair with, ascending, each once.
+  /// Returns the sources that a destination has no free pair with, ascending, each once.
   std::vector<std::int64_t> blocked(std::int64_t destination) const;
 
   const Csc& csc_;

@@ -1,4 +1,4 @@
-// A made-up graph of any size with what real ones have: few nodes with very many neighbours, classes that
+// Makes up a graph of any size with what real ones have: few nodes with very many neighbours, classes that
 // keep to themselves, features that say something about the class. Every number is a pure function of the
 // seed and decided on integers, so a graph is the same on every machine and with any number of threads.
 //
@@ -20,7 +20,8 @@
 
 namespace hopfeed {
 
-/// Grows whenever the same options make another graph: part of the name of what is kept between runs.
+/// It grows whenever the same options make another graph: it is part of the name of what is kept between
+/// runs.
 inline constexpr int kGeneratorVersion = 2;
 
 struct GenerateOptions {
@@ -36,12 +37,12 @@ struct GenerateOptions {
   int threads = 1;
 };
 
-/// Bytes of memory at the least that a dataset of this graph takes to make: by the nodes, and by the edges
-/// only of the longest row. The options must be in range.
+/// Returns the bytes of memory at the least that a dataset of this graph takes to make: by the nodes, and by
+/// the edges only of the longest row. The options must be in range.
 std::uint64_t generate_bytes(const GenerateOptions& options);
 
-/// Rows and features are made whenever they are read. Throws kInvalid naming the option that is out of range,
-/// kNoSpace where generate_bytes() are not to be had.
+/// Makes the graph, whose rows and features are made whenever they are read. Throws kInvalid naming the
+/// option that is out of range, kNoSpace where generate_bytes() are not to be had.
 RawGraph generate_graph(const GenerateOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// Made-up interactions of users with items, of any size, with what real ones have: few users and items with
+// Makes up interactions of users with items, of any size, with what real ones have: few users and items with
 // very many, times, and tastes that can be learnt. Every number is a pure function of the seed and decided on
 // integers.
 //
@@ -25,8 +25,8 @@ struct BipartiteOptions {
   int threads = 1;
 };
 
-/// Interactions lie in memory by item; by user they are made whenever they are read. Throws kInvalid naming
-/// the option that is out of range, kNoSpace where the memory is not to be had.
+/// Makes the graph. Interactions lie in memory by item; by user they are made whenever they are read. Throws
+/// kInvalid naming the option that is out of range, kNoSpace where the memory is not to be had.
 RawGraph generate_bipartite(const BipartiteOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// What a graph takes in memory while a dataset is made of it, asked of the machine before any of it is
+// Counts what a graph takes in memory while a dataset is made of it, and asks the machine before any of it is
 // allocated: an overrun is a kill and no error.
 #pragma once
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-/// What decides the memory of one edge type.
+/// A GraphSize decides the memory of one edge type.
 struct GraphSize {
   std::int64_t num_nodes = 0;    // that edges end at
   std::int64_t num_sources = 0;  // that edges begin at
@@ -16,11 +16,11 @@ struct GraphSize {
   bool stored_edge_ids = false;  // held as an array (EdgeIds::kStored)
 };
 
-/// Bytes of an id below `bound`.
+/// Returns the bytes of an id below `bound`.
 std::uint64_t id_bytes(std::int64_t bound);
 
-/// Bytes at the least: rows, neighbours, edge ids, and per node the order that it is written in. Features and
-/// labels are streamed and not in it.
+/// Returns the bytes at the least: rows, neighbours, edge ids, and per node the order that it is written in.
+/// Features and labels are streamed and not in it.
 std::uint64_t graph_bytes(const GraphSize& size);
 
 /// Throws kNoSpace naming `what`, both sizes and `knobs` where the machine or its cgroups have less.

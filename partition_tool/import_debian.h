@@ -1,4 +1,4 @@
-// The package graph of Debian: a real graph that every Debian machine has.
+// Imports the package graph of Debian: a real graph that every Debian machine has.
 //
 //   nodes   package names, in rising order
 //   edges   Pre-Depends, Depends, Recommends, Suggests and Enhances between known packages, both directions,
@@ -24,8 +24,8 @@ struct DebianImportOptions {
   int threads = 1;
 };
 
-/// Throws kUnsupported where there is no apt or it knows hardly any package, kInvalid naming the dump and the
-/// line.
+/// Imports it. Throws kUnsupported where there is no apt or it knows hardly any package, kInvalid naming the
+/// dump and the line.
 RawGraph import_debian(const DebianImportOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// Graphs that lie in NumPy arrays: an edge index as PyG keeps it, features, labels and splits. A graph of
-// several node and edge types is told by a description (numpy_description.h).
+// Imports graphs that lie in NumPy arrays: an edge index as PyG keeps it, features, labels and splits. A
+// graph of several node and edge types is told by a description (numpy_description.h).
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace hopfeed {
 
-/// Either the files of a graph of one type, or `hetero`.
+/// NumpyImportOptions has either the files of a graph of one type, or `hetero`.
 struct NumpyImportOptions {
   std::filesystem::path edge_index;
   std::filesystem::path features, labels;
@@ -27,11 +27,11 @@ struct NumpyImportOptions {
   int threads = 1;
 };
 
-/// Attributes stay mapped and are read while the dataset is written. Throws kInvalid, kCorrupt, kNotFound or
-/// kUnsupported naming the file.
+/// Imports the files. Attributes stay mapped and are read while the dataset is written. Throws kInvalid,
+/// kCorrupt, kNotFound or kUnsupported naming the file.
 RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progress);
 /// Imports a description that was read; of the options, `hetero` (its name in errors), keep_edge_ids and
-/// threads count. Throws as the other does.
+/// threads count. Throws what the import of files throws.
 RawGraph import_numpy(const NumpyGraph& graph, const NumpyImportOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// Node-classification datasets in the raw CSV layout of the Open Graph Benchmark's downloads:
+// Imports node-classification datasets in the raw CSV layout of the Open Graph Benchmark's downloads:
 //
 //   raw/num-node-list.csv.gz                   one line: N
 //   raw/num-edge-list.csv.gz                   one line: E (optional)
@@ -30,7 +30,7 @@ struct OgbImportOptions {
   int threads = 1;
 };
 
-/// Throws kInvalid or kCorrupt naming file and line, kNotFound naming the file.
+/// Imports them. Throws kInvalid or kCorrupt naming file and line, kNotFound naming the file.
 RawGraph import_ogb(const OgbImportOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// What a dataset holds, as figures: for people (inspect) and for JSON reports.
+// Says what a dataset holds, as figures: for people (inspect) and for JSON reports.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,10 +14,10 @@ struct DegreeSummary {
   double mean = 0;
 };
 
-/// In-degrees over all rows of an edge type. Throws kCorrupt where offsets fall.
+/// Sums up in-degrees over all rows of an edge type. Throws kCorrupt where offsets fall.
 DegreeSummary summarise_degrees(const Dataset& dataset, int edge_type);
 
-/// Bytes on disk by kind, over all partitions.
+/// SizeSummary has the bytes on disk by kind, over all partitions.
 struct SizeSummary {
   std::int64_t rows = 0, indices = 0, edge_ids = 0, attrs = 0;
   std::int64_t tables = 0;  // made of weights and times
@@ -26,7 +26,7 @@ struct SizeSummary {
 };
 SizeSummary summarise_sizes(const Dataset& dataset);
 
-/// How well the stored hotness of a node type tells what is read.
+/// HotnessCheck says how well the stored hotness of a node type tells what is read.
 struct HotnessCheck {
   double rank_correlation = 0;         // of hotness and counts, over the partition's own nodes
   std::vector<double> hit_rate, best;  // per ratio of `kHitRatios`: reads of own nodes that the first nodes
@@ -39,8 +39,8 @@ struct HotnessCheckOptions {
   std::uint64_t seed = 0;
   int threads = 1;
 };
-/// One per node type. Batches of `epochs` epochs are really made, from the partition's own training nodes
-/// (all of them where it has none) of the first node type that has a split "train".
+/// Checks the hotness of each node type. Batches of `epochs` epochs are really made, from the partition's own
+/// training nodes (all of them where it has none) of the first node type that has a split "train".
 std::vector<HotnessCheck> check_hotness(const Dataset& dataset, int partition,
                                         const HotnessCheckOptions& options);
 

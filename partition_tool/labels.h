@@ -1,4 +1,4 @@
-// Labels of any number type to the one form that datasets hold: int64, -1 for unlabelled.
+// Brings labels of any number type to the one form that datasets hold: int64, -1 for unlabelled.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace hopfeed {
 
 inline constexpr std::int64_t kMaxLabel = 1'000'000'000;  // a larger number is no class number but damage
 
-/// -1 for negative numbers and NaN; nothing where `value` is no integer or above kMaxLabel.
+/// Returns -1 for negative numbers and NaN; nothing where `value` is no integer or above kMaxLabel.
 template <class T>
 std::optional<std::int64_t> label_from(T value) {
   if constexpr (std::is_floating_point_v<T>) {

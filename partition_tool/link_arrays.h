@@ -1,4 +1,4 @@
-// The edge splits of a dataset: links of each edge type, streamed as the rest of the shared last stage
+// Writes the edge splits of a dataset: links of each edge type, streamed as the rest of the shared last stage
 // (dataset_build.h).
 #pragma once
 #include <functional>

@@ -1,4 +1,4 @@
-// Which edges of a type go where: the decision behind split_links.h, for one edge type.
+// Decides which edges of a type go where, for split_links.h and one edge type.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace hopfeed {
 
-/// What becomes of an edge.
+/// A LinkPart says what becomes of an edge.
 enum LinkPart : std::uint8_t {
   kMessagePart,      // stays in the graph
   kSupervisionPart,  // a training link that leaves the graph
@@ -18,13 +18,14 @@ enum LinkPart : std::uint8_t {
   kMirrorPart,  // leaves the graph with the edge that it is the other way round
 };
 
-/// How many links of all go where. Of pairs where chosen at random, of edges where by time (at most).
+/// LinkNumbers say how many links of all go where: of pairs where they are chosen at random, of edges where
+/// by time (at most).
 struct LinkNumbers {
   std::int64_t valid = 0, test = 0, supervision = 0;
 };
 
-/// The edges of the type by imported number of their destination; where edges are undirected, those with
-/// source <= destination are the links and the others mirror them.
+/// LinkEdges are the edges of the type by imported number of their destination; where edges are undirected,
+/// those with source <= destination are the links and the others mirror them.
 struct LinkEdges {
   const Csc& csc;
   bool undirected = false;
@@ -34,19 +35,19 @@ struct LinkEdges {
   }
 };
 
-/// Edges that are links.
+/// Returns how many edges are links.
 std::int64_t count_links(const LinkEdges& edges);
 
-/// Distinct pairs that are links, by row: before[v] in the rows before v; the last entry is the number of
-/// all.
+/// Counts distinct pairs that are links, by row: before[v] in the rows before v; the last entry is the number
+/// of all.
 std::vector<std::int64_t> count_pairs(const LinkEdges& edges);
 
-/// parts[e] of the e-th edge in the rows one after the other; mirrors are left as messages.
+/// Returns parts[e] of the e-th edge in the rows one after the other; mirrors are left as messages.
 std::vector<std::uint8_t> choose_randomly(const LinkEdges& edges,
                                           const std::vector<std::int64_t>& pairs_before,
                                           const LinkNumbers& numbers, std::uint64_t seed);
 
-/// From when on edges belong to each part; none: none do.
+/// LinkTimes say from when on edges belong to each part; none: none do.
 struct LinkTimes {
   std::optional<std::int64_t> supervision, valid, test;
   LinkPart part_of(std::int64_t time) const {
@@ -56,18 +57,18 @@ struct LinkTimes {
   }
 };
 
-/// read(row, times) gives the times of the row's edges.
+/// Reads the times of a row's edges: read(row, times).
 using ReadTimes = std::function<void(std::int64_t row, std::vector<std::int64_t>& times)>;
 
-/// The earliest time such that at most `count` links, which is less than all of them, have it or a later one;
-/// none where the latest time alone has more.
+/// Returns the earliest time such that at most `count` links, which is less than all of them, have it or a
+/// later one; none where the latest time alone has more.
 std::optional<std::int64_t> latest_links_from(const LinkEdges& edges, const ReadTimes& read,
                                               std::int64_t count);
 
 std::vector<std::uint8_t> choose_by_time(const LinkEdges& edges, const ReadTimes& read,
                                          const LinkTimes& from);
 
-/// The links that leave the graph, by their source.
+/// HeldPairs are the links that leave the graph, by their source.
 class HeldPairs {
  public:
   HeldPairs(const LinkEdges& edges, const std::vector<std::uint8_t>& parts, std::int64_t num_sources);
@@ -81,11 +82,12 @@ class HeldPairs {
 /// Marks the mirrors of held links; a no-op where edges are not undirected.
 void mark_mirrors(const LinkEdges& edges, const HeldPairs& held, std::vector<std::uint8_t>& parts);
 
-/// Whether no edge joins two nodes; of edges between nodes of one type.
+/// Returns whether no edge joins two different nodes; it is for edges between nodes of one type.
 bool only_loops(const LinkEdges& edges);
 
-/// A sum over all edges that tells, by chance of 2^-64, whether two sets of edges are the same. `swapped`: of
-/// the other way round; `read`: with their times and how often they occur, empty: each pair once.
+/// Returns a sum over all edges that tells, by chance of 2^-64, whether two sets of edges are the same.
+/// `swapped` sums them the other way round; with `read` times count and how often they occur, without it each
+/// pair once.
 std::uint64_t edge_set_sum(const LinkEdges& edges, bool swapped, const ReadTimes& read);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// Negative links: pairs of nodes that are no edge, drawn evenly. Each is a pure function of (seed, edge type,
+// Draws negative links: pairs of nodes that are no edge, evenly. Each is a pure function of (seed, edge type,
 // split, its number).
 #pragma once
 #include <cstdint>
@@ -20,8 +20,8 @@ struct NegativeLinkOptions {
   std::string origin;  // named in errors: the edge type
 };
 
-/// {source, destination} of `count` pairs that are neither edges of `csc` nor in `known`, which is sorted.
-/// Repeats may occur. Throws kInvalid where there is no such pair.
+/// Returns {source, destination} of `count` pairs that are neither edges of `csc` nor in `known`, which is
+/// sorted. Repeats may occur. Throws kInvalid where there is no such pair.
 IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int64_t, std::int64_t>>& known,
                             std::int64_t count, const NegativeLinkOptions& options);
 

@@ -1,4 +1,4 @@
-// Which links are split off, and how many: what split_links.h is asked for.
+// LinkSplitOptions says which links are split off, and how many: what split_links.h is asked for.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace hopfeed {
 
-/// A number of links, or a share of all.
+/// A LinkShare is a number of links, or a share of all.
 struct LinkShare {
   std::optional<double> ratio;  // [0, 1)
   std::int64_t count = 0;       // where there is no ratio
-  /// "0.1" is a ratio, "1000" a number. Throws kInvalid naming the option.
+  /// Reads a ratio ("0.1") or a number ("1000"). Throws kInvalid naming the option.
   static LinkShare parse(const std::string& text, const char* option);
-  /// How many of `all` links that is, rounded down.
+  /// Returns how many of `all` links the share is, rounded down.
   std::int64_t of(std::int64_t all) const;
 };
 

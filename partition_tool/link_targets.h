@@ -1,4 +1,4 @@
-// Which edge types of a dataset are split, with which reverse and by which time: what split_links.h checks
+// Says which edge types of a dataset are split, with which reverse and by which time: split_links.h checks it
 // before it reads any edge.
 #pragma once
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace hopfeed {
 
-/// An edge type to split, and its reverse or -1.
+/// A LinkTarget is an edge type to split, and its reverse or -1.
 struct LinkTarget {
   int type = -1, reverse = -1;
 };
 
-/// Throws kInvalid as split_links() does.
+/// Returns the edge types to split. Throws kInvalid as split_links() does.
 std::vector<LinkTarget> link_targets(const DatasetMeta& meta, const LinkSplitOptions& options);
 
-/// The attribute that tells the time of edges; empty where there is none. Throws kInvalid where the split
-/// needs one.
+/// Returns the attribute that tells the time of edges; empty where there is none. Throws kInvalid where the
+/// split needs one.
 std::string link_time(const EdgeTypeMeta& edge, const LinkSplitOptions& options);
 
 }  // namespace hopfeed

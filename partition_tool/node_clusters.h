@@ -1,4 +1,4 @@
-// Clusters of the nodes of one type, for batches of whole clusters (core/sampler/cluster_sampler.h): made
+// Makes clusters of the nodes of one type, for batches of whole clusters (core/sampler/cluster_sampler.h):
 // once, of the imported graph, so that they depend on no cut, and stored as an attribute of the nodes.
 #pragma once
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace hopfeed {
 
-/// The nodes of one type with the edges between them, which are all that a batch of clusters holds: what is
-/// to be clustered. Splits and attributes stay behind. Throws kInvalid where the type has no such edges.
+/// Returns the graph that is to be clustered: the nodes of one type with the edges between them, which are
+/// all that a batch of clusters holds. Splits and attributes stay behind. Throws kInvalid where the type has
+/// no such edges.
 RawGraph graph_of_node_type(const RawGraph& graph, int node_type);
 
 struct NodeClusters {

@@ -1,6 +1,6 @@
-// The one order of a dataset: by partition, inside a partition by falling hotness as seen by that partition's
-// own training nodes (all of them where it has none), ties by smaller imported id. Each node type has an
-// order of its own; the hotness is that of the whole graph.
+// Makes the one order of a dataset: by partition, inside a partition by falling hotness as seen by that
+// partition's own training nodes (all of them where it has none), ties by smaller imported id. Each node type
+// has an order of its own; the hotness is that of the whole graph.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,34 +13,35 @@
 
 namespace hopfeed {
 
-/// How the nodes of one type are ordered and cut.
+/// A NodeOrder says how the nodes of one type are ordered and cut.
 struct NodeOrder {
   std::vector<std::int64_t> partition_offsets;  // [P + 1]
   std::vector<std::int64_t> original;           // [N] dataset id -> imported id
   IdArray new_ids;                              // [N] imported id -> dataset id
   std::vector<double> hotness;                  // [N] by dataset id
-  /// [P] imported ids of rows of other partitions, as the partition's own training nodes read them: the
+  /// [P] has imported ids of rows of other partitions, as the partition's own training nodes read them: the
   /// hottest first, ties by smaller imported id, those that are never read left out, and at most
-  /// kRemoteRowsPerOwn for each row of its own. Empty where there are no others or no rows (attributes).
+  /// kRemoteRowsPerOwn for each row of its own. It is empty where there are no others or no rows
+  /// (attributes).
   std::vector<IdArray> remote_rows = {};
 };
 
-/// No machine that holds one partition has room for many times as many rows of others, and the lists of all
+/// No machine that holds one partition has memory for many times as many rows of others, and the lists of all
 /// partitions together stay small beside the features.
 inline constexpr std::int64_t kRemoteRowsPerOwn = 4;
 
-/// One per node type. `partition_of` holds the partition of each node, numbered through all types, and is
-/// empty for one partition. The hotness is computed in the imported numbering, so the order does not depend
-/// on how the input was cut.
+/// Returns an order for each node type. `partition_of` holds the partition of each node, numbered through all
+/// types, and is empty for one partition. The hotness is computed in the imported numbering, so the order
+/// does not depend on how the input was cut.
 std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of,
                                    int partitions, const HotnessOptions& options, const Progress& progress);
 
-/// By how many edges leave a node, in one partition: for a dataset that is read once or twice and whose order
-/// may not cost much.
+/// Orders by how many edges leave a node, in one partition: for a dataset that is read once or twice and
+/// whose order may not cost much.
 std::vector<NodeOrder> order_nodes_by_degree(const RawGraph& graph, const Progress& progress);
 
-/// How hot every node is [N] for some training nodes (empty: all nodes are), both numbered through all types
-/// by imported id. Tells how far it is.
+/// Returns how hot every node is [N] for some training nodes (empty: all nodes are), both numbered through
+/// all types by imported id. Tells how far it is.
 using HotnessOf = std::function<std::vector<double>(
     std::span<const std::int64_t> train, const std::function<void(std::int64_t, std::int64_t)>& progress)>;
 

@@ -1,5 +1,5 @@
-// The description of a graph of several node and edge types in NumPy arrays: a JSON file, paths relative to
-// its folder.
+// A description tells a graph of several node and edge types in NumPy arrays. It is a JSON file, paths
+// relative to its folder.
 //
 //   {"name": "music",
 //    "nodes": [{"name": "user", "count": 1892, "features": "user_x.npy", "labels": "user_y.npy",
@@ -23,17 +23,18 @@
 
 namespace hopfeed {
 
-/// Arrays of one node type; empty: none (numpy_arrays.h has their forms).
+/// NumpyNodes has the arrays of one node type; empty: none (numpy_arrays.h has their forms).
 struct NumpyNodes {
   std::string name = "node";
-  /// Not given: as many rows as features, labels or attrs have, else the largest id in the edges + 1.
+  /// Where it is not given, there are as many as rows of features, labels or attrs, else the largest id in
+  /// the edges + 1.
   std::optional<std::int64_t> count = {};
   ArraySource features, labels;  // attributes "x" and "y"
   std::map<std::string, ArraySource> splits;
   std::vector<NamedArray> attrs;
 };
 
-/// Arrays of one edge type.
+/// NumpyEdges has the arrays of one edge type.
 struct NumpyEdges {
   std::string src = "node", rel = "to", dst = "node";
   ArraySource index;
@@ -44,7 +45,7 @@ struct NumpyEdges {
   std::string rev_of = {};  // "src__rel__dst" of the type that these are the reverse of; empty: of none
 };
 
-/// What a description says.
+/// NumpyGraph is what a description says.
 struct NumpyGraph {
   std::string name;
   std::vector<NumpyNodes> nodes;
@@ -54,7 +55,7 @@ struct NumpyGraph {
 /// Checks all but the arrays. Throws kNotFound, or kInvalid naming the file, the type and the field.
 NumpyGraph read_numpy_description(const std::filesystem::path& path);
 
-/// The array that a description names.
+/// Finds the array that a description names.
 using FindArray = std::function<ArraySource(const std::string& name)>;
 
 /// Reads a description from its text; `path` stands for it in errors.

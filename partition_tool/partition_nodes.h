@@ -1,4 +1,4 @@
-// Which partition each node goes to: [N], nodes of all types numbered through.
+// Decides which partition each node goes to: [N], nodes of all types numbered through.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -17,24 +17,24 @@ struct PartitionOptions {
       (std::int64_t{1} << 31) - 1;  // nodes and directed edges that METIS can number; tests lower it
 };
 
-/// The nodes of each type dealt at random, sizes differing by at most one.
+/// Deals the nodes of each type at random; sizes differ by at most one.
 std::vector<std::int32_t> partition_randomly(const RawGraph& graph, const PartitionOptions& options);
 
-/// How much of a graph METIS can be given.
+/// MetisFit says how much of a graph METIS can be given.
 struct MetisFit {
   std::int64_t degree = 0;        // for PartitionOptions::metis_degree; 0: all fits
   std::uint64_t whole_bytes = 0;  // of memory that the whole graph would take, an estimate
 };
 
-/// The largest degree whose graph fits METIS's numbers and `available` bytes. Throws kNoSpace where none
-/// does.
+/// Returns the largest degree whose graph fits METIS's numbers and `available` bytes. Throws kNoSpace where
+/// none does.
 MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::uint64_t available);
 
-/// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998) over
-/// the nodes and edges of all types: few edges cut, the nodes of each type and the training nodes balanced.
-/// METIS gets the graph of undirected_graph.h. Another seed makes another cut, unless the two differ by a
-/// multiple of 2^31 - 2. It may leave partitions without a node. Throws kUnsupported where that graph does
-/// not fit its 32-bit numbers, kNoSpace where METIS runs out of memory.
+/// Cuts by METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998)
+/// over the nodes and edges of all types: few edges cut, the nodes of each type and the training nodes
+/// balanced. METIS gets the graph of undirected_graph.h. Another seed makes another cut, unless the two
+/// differ by a multiple of 2^31 - 2. It may leave partitions without a node. Throws kUnsupported where that
+/// graph does not fit its 32-bit numbers, kNoSpace where METIS runs out of memory.
 std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
                                              const Progress& progress);
 

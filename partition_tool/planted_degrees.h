@@ -1,4 +1,4 @@
-// The power laws of made-up graphs (generate.h says which), decided on integers.
+// Decides the power laws of made-up graphs (generate.h says which) on integers.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ inline std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(Wide{a} * b >> 64);
 }
 
-/// floor(sqrt(value)) for value < 2^127; the estimate in double is put right in integers.
+/// Returns floor(sqrt(value)) for value < 2^127; the estimate in double is put right in integers.
 inline std::uint64_t integer_sqrt(Wide value) {
   auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(value)));
   while (Wide{root} * root > value) --root;
@@ -20,8 +20,8 @@ inline std::uint64_t integer_sqrt(Wide value) {
   return root;
 }
 
-/// Ranks share the edges as the increments of G(y) = 2 sqrt(y) - 4/5 y, y from z0 / M to 1: its slope
-/// y^(-1/2) - 4/5 is the power law, cut off below z0.
+/// PlantedDegrees shares the edges among ranks as the increments of G(y) = 2 sqrt(y) - 4/5 y, y from z0 / M
+/// to 1: its slope y^(-1/2) - 4/5 is the power law, cut off below z0.
 class PlantedDegrees {
  public:
   PlantedDegrees(std::int64_t num_nodes, std::int64_t num_edges)
@@ -32,7 +32,7 @@ class PlantedDegrees {
         low_(g(z0_)),
         span_(g(end_) - low_) {}
 
-  /// Edges of the first `ranks` ranks, short of what rounding takes back.
+  /// Returns the edges of the first `ranks` ranks, short of what rounding takes back.
   std::uint64_t upto(std::uint64_t ranks) const {
     if (ranks == num_nodes_) return num_edges_;
     return static_cast<std::uint64_t>(Wide{num_edges_} * (std::max(g(ranks + z0_), low_) - low_) / span_);
@@ -47,8 +47,8 @@ class PlantedDegrees {
   std::uint64_t num_nodes_, num_edges_, z0_, end_, low_, span_;
 };
 
-/// A rank below `count` from 48 random bits. t is even on [1/8, 1), so t^5 on [2^-15, 1) has the density
-/// x^(-4/5); the cut-off keeps the first rank from being everybody's neighbour.
+/// Returns a rank below `count` from 48 random bits. t is even on [1/8, 1), so t^5 on [2^-15, 1) has the
+/// density x^(-4/5); the cut-off keeps the first rank from being everybody's neighbour.
 inline std::uint64_t draw_rank(std::uint64_t random, std::uint64_t count) {
   const std::uint64_t t = (std::uint64_t{1} << 61) + 7 * (random << 13);  // in units of 2^-64
   const std::uint64_t t2 = high_product(t, t), x = high_product(high_product(t2, t2), t);

@@ -1,4 +1,4 @@
-// What made-up graphs share (generate.h, generate_bipartite.h): a rank for each node, dealt at random, which
+// Made-up graphs (generate.h, generate_bipartite.h) share this: a rank for each node, dealt at random, which
 // decides its degree, its group (class or taste: rank modulo the number of groups) and how often it is drawn.
 #pragma once
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace hopfeed {
 
-/// The random numbers of one purpose: `number` is the `epoch` of their key. The caller names the node.
+/// Returns the random numbers of one purpose; `number` is the `epoch` of their key. The caller names the
+/// node.
 inline NodeStream planted_stream(std::uint64_t seed, std::int64_t number) {
   return node_stream({.purpose = Purpose::kGenerate, .seed = seed, .epoch = number});
 }
@@ -37,7 +38,7 @@ struct PlantedRanks {
   }
 };
 
-/// Row offsets [nodes + 1], the degrees by rank.
+/// Returns row offsets [nodes + 1], the degrees by rank.
 inline std::vector<std::int64_t> planted_rows(const PlantedRanks& ranks, std::int64_t num_edges) {
   return std::visit(
       [&](const auto& nodes) {
@@ -56,7 +57,8 @@ inline std::vector<std::int64_t> planted_rows(const PlantedRanks& ranks, std::in
       ranks.node_of);
 }
 
-/// Who draws: one of the group `own` of `groups`, which stays in it on purpose for this share of its draws.
+/// A PlantedTaste says who draws: one of the group `own` of `groups`, which stays in it on purpose for this
+/// share of its draws.
 struct PlantedTaste {
   std::uint64_t own = 0, groups = 1;
   double share = 0;

@@ -1,4 +1,4 @@
-// How long steps tell how far they are. The library calls; programs draw bars.
+// Long steps tell by this how far they are. The library calls; programs draw bars.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,8 +13,8 @@ struct ProgressReport {
   std::uint64_t total;  // 0: unknown
 };
 
-/// Called from the thread that started the step, a few times a second to a few thousand times in all. May
-/// throw to stop.
+/// It is called from the thread that started the step, a few times a second to a few thousand times in all.
+/// It may throw to stop.
 using Progress = std::function<void(const ProgressReport&)>;
 
 }  // namespace hopfeed

@@ -1,6 +1,6 @@
-// A random permutation as an array: Fisher-Yates over keyed random numbers (core/draws/keyed_random.h), so
-// that (size, purpose, seed, number) name it on every machine. For offline use; the epoch's shuffle is
-// evaluated per position (core/draws/keyed_shuffle.h).
+// Makes a random permutation as an array: Fisher-Yates over keyed random numbers (core/draws/keyed_random.h),
+// so that (size, purpose, seed, number) name it on every machine. It is for offline use; the epoch's shuffle
+// is evaluated per position (core/draws/keyed_shuffle.h).
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Attributes of a graph that is no dataset yet, by name and as a dataset's manifest tells of them.
+// Finds attributes of a graph that is no dataset yet, by name and as a dataset's manifest tells of them.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-/// The RawAttr or RawEdgeAttr of that name; null where there is none.
+/// Returns the RawAttr or RawEdgeAttr of that name; null where there is none.
 template <class Attr>
 const Attr* find_attr(const std::vector<Attr>& attrs, const std::string& name) {
   const auto found = std::ranges::find(attrs, name, &Attr::name);

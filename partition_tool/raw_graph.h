@@ -1,6 +1,6 @@
-// A graph of any node and edge types as it was imported, in its own numbering: what every importer and
-// generator makes, and what `partition` reads back from a dataset. One shared stage (node_order.h,
-// dataset_build.h) turns it into a dataset.
+// A RawGraph is a graph of any node and edge types as it was imported, in its own numbering: what every
+// importer and generator makes, and what `partition` reads back from a dataset. One shared stage
+// (node_order.h, dataset_build.h) turns it into a dataset.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,16 +20,16 @@
 
 namespace hopfeed {
 
-/// Owned ids, 32 bits wide where they fit.
+/// An IdArray owns ids, 32 bits wide where they fit.
 using IdArray = std::variant<std::vector<std::int32_t>, std::vector<std::int64_t>>;
 
-/// `size` zeros for ids below `bound`.
+/// Makes `size` zeros for ids below `bound`.
 inline IdArray make_id_array(std::int64_t size, std::int64_t bound) {
   if (bound <= std::int64_t{1} << 31) return std::vector<std::int32_t>(size);
   return std::vector<std::int64_t>(size);
 }
 
-/// Ids of either width, by reference.
+/// An IdSpan views ids of either width.
 using IdSpan = std::variant<std::span<const std::int32_t>, std::span<const std::int64_t>>;
 
 inline IdSpan view(const IdArray& ids) {
@@ -51,7 +51,7 @@ enum class EdgeIds {
   kHeld,       // Csc::edge_ids, to read edge attributes by; the dataset will store none
 };
 
-/// In-neighbours by destination; inside a row the imported order.
+/// A Csc has in-neighbours by destination; inside a row they are in the imported order.
 struct Csc {
   std::vector<std::int64_t> indptr;  // [N + 1]
   IdArray indices;                   // [E] source nodes, imported ids; empty where `make_row` gives them
@@ -65,7 +65,7 @@ struct Csc {
   bool stores_edge_ids() const {
     return edge_id_kind == EdgeIds::kPositions || edge_id_kind == EdgeIds::kStored;
   }
-  /// The edge ids of one row; empty where they are not known.
+  /// Reads the edge ids of one row; empty where they are not known.
   void read_edge_ids(std::int64_t v, std::vector<std::int64_t>& out) const {
     out.clear();
     if (edge_id_kind == EdgeIds::kNone) return;
@@ -74,13 +74,13 @@ struct Csc {
     std::visit([&](const auto& ids) { std::copy_n(ids.begin() + indptr[v], out.size(), out.begin()); },
                edge_ids);
   }
-  /// For passes over all rows.
+  /// Returns the rows for passes over all of them.
   NeighbourRows rows() const {
     if (const auto* narrow = std::get_if<MakeRow<std::int32_t>>(&make_row)) return *narrow;
     if (const auto* wide = std::get_if<MakeRow<std::int64_t>>(&make_row)) return *wide;
     return std::visit([](auto items) { return NeighbourRows(items); }, view(indices));
   }
-  /// One row, in ids of the width that `num_nodes` needs.
+  /// Reads one row, in ids of the width that `num_nodes` needs.
   template <class Id>
   void read_row(std::int64_t v, std::span<Id> out) const {
     if (const auto* make = std::get_if<MakeRow<Id>>(&make_row)) return (*make)(v, out);
@@ -88,30 +88,30 @@ struct Csc {
   }
 };
 
-/// One node attribute. Rows are asked for while they are written, so that a mapped or computed one never lies
-/// in memory.
+/// A RawAttr is one node attribute. Rows are asked for while they are written, so that a mapped or computed
+/// one never lies in memory.
 struct RawAttr {
   std::string name;
   ElementType type = ElementType::kFloat32;
   std::vector<std::int64_t> shape;  // of one row; empty for a scalar
   std::string origin = {};          // the file that it is read from, for errors; empty: none
-  /// Fills one row (exactly its bytes). Called from several threads, in any order.
+  /// Fills one row (exactly its bytes). It is called from several threads, in any order.
   std::function<void(std::int64_t node, std::span<std::byte> row)> read_row;
 };
 
-/// One edge attribute, likewise.
+/// A RawEdgeAttr is one edge attribute; its rows too are asked for while they are written.
 struct RawEdgeAttr {
   std::string name;
   ElementType type = ElementType::kFloat32;
   std::vector<std::int64_t> shape;  // of one edge; empty for a scalar
   std::string origin = {};          // the file that it is read from, for errors; empty: none
-  /// Fills the rows of all in-edges of a node, in row order, without padding. `edge_ids` as of
-  /// Csc::read_edge_ids. Called from several threads, in any order.
+  /// Fills the rows of all in-edges of a node, in row order, without padding. `edge_ids` are those of
+  /// Csc::read_edge_ids. It is called from several threads, in any order.
   std::function<void(std::int64_t node, std::span<const std::int64_t> edge_ids, std::span<std::byte> rows)>
       read_rows;
 };
 
-/// The nodes of one type.
+/// RawNodes are the nodes of one type.
 struct RawNodes {
   std::string name = "node";
   std::int64_t count = 0;
@@ -120,7 +120,7 @@ struct RawNodes {
   std::int64_t num_classes = 0;                             // 0: unknown
 };
 
-/// Consecutive links of an edge split.
+/// A LinkBlock is consecutive links of an edge split.
 struct LinkBlock {
   std::span<const std::int64_t> pairs;          // source, destination, source, ...; imported ids
   std::span<const std::int64_t> labels, times;  // one for each pair; empty where the split has none
@@ -128,16 +128,16 @@ struct LinkBlock {
 
 struct RawEdges;
 
-/// Links of one edge split. They are asked for while they are written, so that those that are edges of the
-/// graph need not lie in memory a second time.
+/// RawLinks are links of one edge split. They are asked for while they are written, so that those that are
+/// edges of the graph need not lie in memory a second time.
 struct RawLinks {
   std::int64_t count = 0;
   bool has_labels = false, has_times = false;
-  /// Gives all of them, front to back. `of` is the edge type that has the split.
+  /// Gives all links, front to back. `of` is the edge type that has the split.
   std::function<void(const RawEdges& of, const std::function<void(const LinkBlock&)>& take)> read;
 };
 
-/// Links that lie in memory; labels and times may be empty.
+/// HeldLinks lie in memory; labels and times may be empty.
 struct HeldLinks {
   std::vector<std::int64_t> pairs, labels, times;
 };
@@ -152,7 +152,7 @@ inline RawLinks raw_links(HeldLinks links) {
           }};
 }
 
-/// The edges of one type.
+/// RawEdges are the edges of one type.
 struct RawEdges {
   int src_type = 0, dst_type = 0;  // of RawGraph::nodes
   std::string rel = "to";
@@ -165,7 +165,8 @@ struct RawEdges {
   std::map<std::string, RawLinks> splits = {};
 };
 
-/// Where nodes of all types are numbered through, those of the first type come first, then those of the next.
+/// A RawGraph may number nodes of all types through: those of the first type come first, then those of the
+/// next.
 struct RawGraph {
   std::string name;
   std::vector<RawNodes> nodes;
@@ -173,7 +174,7 @@ struct RawGraph {
   std::vector<std::string> class_names;  // of the labels of the first node type
   std::vector<std::string> notes = {};   // what the import wants told: a line each
 
-  /// Number of the first node of a type; of all nodes for the type behind the last.
+  /// Returns the number of the first node of a type; of all nodes for the type behind the last.
   std::int64_t first_node(int type) const {
     return std::accumulate(
         nodes.begin(), nodes.begin() + type, std::int64_t{0},
@@ -184,7 +185,7 @@ struct RawGraph {
     return std::accumulate(edges.begin(), edges.end(), std::int64_t{0},
                            [](std::int64_t sum, const RawEdges& type) { return sum + type.csc.num_edges(); });
   }
-  /// The splits "train" of all types, numbered through.
+  /// Returns the splits "train" of all types, numbered through.
   std::vector<std::int64_t> training_nodes() const {
     std::vector<std::int64_t> train;
     for (int t = 0; t < static_cast<int>(nodes.size()); ++t) {
@@ -195,13 +196,13 @@ struct RawGraph {
     }
     return train;
   }
-  /// "src__rel__dst".
+  /// Returns "src__rel__dst".
   std::string edge_name(const RawEdges& type) const {
     return nodes[type.src_type].name + "__" + type.rel + "__" + nodes[type.dst_type].name;
   }
 };
 
-/// One node type and one edge type, with the names that homogeneous graphs have.
+/// Makes a graph of one node type and one edge type, with the names that homogeneous graphs have.
 inline RawGraph graph_of_one_type(std::string name) {
   RawGraph graph;
   graph.name = std::move(name);

@@ -1,4 +1,4 @@
-// Edge types made anew from those of a dataset: rows that keep, leave out, turn around or add edges, while
+// Makes edge types anew from those of a dataset: rows that keep, leave out, turn around or add edges, while
 // each edge keeps its attributes and edges keep their order. Edge ids are numbered anew in the old order, so
 // that they are the positions of an edge list again. What lies in memory are the ends, the ids and one number
 // for each edge with attributes.
@@ -16,14 +16,14 @@
 namespace hopfeed {
 
 struct RearrangeOptions {
-  /// What the edges were: they keep its attributes, and have ids where it has.
+  /// The edges were this dataset's: they keep its attributes, and have ids where it has.
   const Dataset& dataset;
   int edge_type = 0;
   std::int64_t num_rows = 0, num_sources = 0;
   std::int64_t id_bound = 0;  // EdgeEntry::id is below
   int threads = 1;
   const char* step = "Rearranging edges";
-  /// Attribute -> what edges without a place have of it, as long as a row.
+  /// It has for an attribute what edges without a place have of it, as long as a row.
   std::map<std::string, std::vector<std::byte>> fill = {};
 };
 
@@ -36,8 +36,8 @@ using MakeEntries = std::function<void(std::int64_t row, std::vector<EdgeEntry>&
 void rearrange(const RearrangeOptions& options, const MakeEntries& make, const Progress& progress,
                RawEdges& edges);
 
-/// The edges of a type the other way round, one row for each of its source nodes, in the order of their ids:
-/// what an import of the list with its ends exchanged would give.
+/// ReversedRows are the edges of a type the other way round, one row for each of its source nodes, in the
+/// order of their ids: what an import of the list with its ends exchanged would give.
 class ReversedRows {
  public:
   ReversedRows(const StoredRows& rows, std::int64_t num_sources, int threads, const Progress& progress);

@@ -1,4 +1,5 @@
-// The rows of a partition in the order on disk, block by block: what writers of the arrays beside them share.
+// Gives the rows of a partition in the order on disk, block by block, to the writers of the arrays beside
+// them.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -13,7 +14,7 @@ struct RowBlock {
   std::vector<RowRecord> rows;  // consecutive ones
   std::int64_t first_edge = 0, end_edge = 0;
   std::int64_t num_edges() const { return end_edge - first_edge; }
-  /// Where row i ends, as an offset in the partition.
+  /// Returns where row i ends, as an offset in the partition.
   std::int64_t end_of(std::int64_t i) const {
     return i + 1 < std::ssize(rows) ? rows[i + 1].offset : end_edge;
   }

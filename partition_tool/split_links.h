@@ -1,6 +1,6 @@
-// Links to predict: training, validation and test edges of an edge type, as PyG's RandomLinkSplit makes them.
-// Validation and test edges leave the graph, and so does every edge that leads back the same way: what is
-// held out cannot be reached in training.
+// Splits off links to predict: training, validation and test edges of an edge type, as PyG's RandomLinkSplit
+// does. Validation and test edges leave the graph, and so does every edge that leads back the same way: what
+// is held out cannot be reached in training.
 //
 //   at random   by pairs of nodes: all parallel edges of a pair go together, so that no copy of it stays.
 //               Numbers of pairs are exact. A pair's number is its place among the pairs sorted by
@@ -23,7 +23,7 @@
 
 namespace hopfeed {
 
-/// What became of one edge type.
+/// A SplitType says what became of one edge type.
 struct SplitType {
   std::string edge_type, reverse;               // reverse: empty where it has none
   std::int64_t edges = 0;                       // before
@@ -38,9 +38,9 @@ struct SplitGraph {
   std::vector<SplitType> types;
 };
 
-/// Throws kInvalid for what contradicts itself or leaves nothing to train on, for edges that are undirected
-/// where they shall not be or the other way about, and for an edge type that leads back and is not known as
-/// the reverse: it would give away what is held out.
+/// Splits the links. Throws kInvalid for what contradicts itself or leaves nothing to train on, for edges
+/// that are undirected where they shall not be or the other way about, and for an edge type that leads back
+/// and is not known as the reverse: it would give away what is held out.
 SplitGraph split_links(const Dataset& dataset, const LinkSplitOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

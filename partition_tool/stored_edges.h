@@ -1,5 +1,5 @@
-// Edges of a dataset one by one, with where their attributes lie: what the tools that make edge types anew
-// read.
+// Reads edges of a dataset one by one, with where their attributes lie: what the tools that make edge types
+// anew read.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace hopfeed {
 
-/// An in-edge of a row that is being made.
+/// An EdgeEntry is an in-edge of a row that is being made.
 struct EdgeEntry {
   std::int64_t source = 0;
   std::int64_t id = 0;  // its place in the imported order; numbered anew later, so that gaps do not matter
@@ -19,14 +19,15 @@ struct EdgeEntry {
       -1;  // of its attributes, counted through the partitions of the dataset; -1: a new edge
 };
 
-/// The rows of an edge type as the dataset has them, by original ids. Both must outlive this.
+/// StoredRows are the rows of an edge type as the dataset has them, by original ids. `dataset` and `csc` must
+/// outlive this.
 class StoredRows {
  public:
   /// `csc` is what read_dataset() made of the edge type.
   StoredRows(const Dataset& dataset, int edge_type, const Csc& csc);
 
   const Csc& csc() const { return csc_; }
-  /// Place of the row's first edge; the others follow.
+  /// Returns the place of the row's first edge; the others follow.
   std::int64_t place(std::int64_t row) const { return places_[row]; }
   /// Appends the in-edges of a row in their order; where no ids are stored, they are positions in the rows
   /// one after the other.
@@ -37,7 +38,7 @@ class StoredRows {
   std::vector<std::int64_t> places_;  // [rows]
 };
 
-/// An edge attribute by place.
+/// A StoredAttr is an edge attribute by place.
 class StoredAttr {
  public:
   StoredAttr(const Dataset& dataset, int edge_type, const std::string& name)

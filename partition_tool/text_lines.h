@@ -1,5 +1,5 @@
-// The lines of a text file, gzipped or plain, one after the other and with their numbers, so that a complaint
-// can name both.
+// TextLines gives the lines of a text file, gzipped or plain, one after the other and with their numbers, so
+// that a complaint can name both.
 #pragma once
 #include <zlib.h>
 
@@ -19,8 +19,8 @@ class TextLines {
   TextLines(const TextLines&) = delete;
   TextLines& operator=(const TextLines&) = delete;
 
-  /// The next line without its line break; valid until the next call. False at the end. Throws kCorrupt for a
-  /// file that is cut off or whose checksum is wrong.
+  /// Reads the next line without its line break; valid until the next call. False at the end. Throws kCorrupt
+  /// for a file that is cut off or whose checksum is wrong.
   bool next(std::string_view& line);
   std::int64_t number() const { return number_; }  // of the last line, from 1
   const std::filesystem::path& path() const { return path_; }
@@ -36,7 +36,7 @@ class TextLines {
   std::int64_t number_ = 0;
 };
 
-/// The whole field as a number ("12", "-0.5e3", "nan"); anything else, spaces included, is refused.
+/// Reads the whole field as a number ("12", "-0.5e3", "nan"); anything else, spaces included, is refused.
 std::int64_t parse_integer(const TextLines& lines, std::string_view field);
 float parse_float(const TextLines& lines, std::string_view field);
 

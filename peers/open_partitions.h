@@ -10,16 +10,16 @@
 
 namespace hopfeed {
 
-/// Whether to wait until all partitions have a server. Who only goes on with what others have checked does
-/// not: its questions wait by themselves.
+/// PeersAt says whether to wait until all partitions have a server. Who only goes on with what others have
+/// checked does not: its questions wait by themselves.
 enum class PeersAt { kKnown, kSoon };
 
-/// Throws what Dataset and PeerNetwork throw.
+/// Opens the dataset. Throws what Dataset and PeerNetwork throw.
 std::unique_ptr<Dataset> open_partitions(const std::filesystem::path& folder, const PeerOptions& options,
                                          PeersAt when, HugePages huge_pages = HugePages::kAuto);
 
-/// The token of a file, or of HOPFEED_TOKEN where `file` is empty; empty where neither is. Throws kInvalid,
-/// kNotFound or kIo naming the file.
+/// Returns the token of a file, or of HOPFEED_TOKEN where `file` is empty; empty where neither is. Throws
+/// kInvalid, kNotFound or kIo naming the file.
 std::string peer_token(const std::string& file);
 
 }  // namespace hopfeed

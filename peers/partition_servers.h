@@ -1,5 +1,5 @@
-// What is known of the servers that have the partitions of a dataset: which are there, which were lost and
-// when, and what each said. Its owner's lock guards it.
+// PartitionServers is what is known of the servers that have the partitions of a dataset: which are there,
+// which were lost and when, and what each said. Its owner's lock guards it.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace hopfeed {
 
-/// A partition that nobody answers for at the moment.
+/// A MissingPartition is one that nobody answers for at the moment.
 struct MissingPartition {
   int partition = 0;
   std::chrono::milliseconds since{};  // it was lost, or looked for in vain
@@ -23,7 +23,7 @@ struct MissingPartition {
 class PartitionServers {
  public:
   using Clock = std::chrono::steady_clock;
-  /// What is known of one server of options.peers, as its PeerLink tells it.
+  /// A State is what is known of one server of options.peers, as its PeerLink tells it.
   struct State {
     bool ready = false;           // it is there
     bool tried = false;           // it has been asked for once, whatever came of it
@@ -37,18 +37,20 @@ class PartitionServers {
   PartitionServers(std::size_t num_partitions, std::vector<int> own, const PeerOptions& options);
   void note(std::size_t server, State state);
 
-  /// Whether somebody should have it, and nobody has.
+  /// Returns whether somebody should have it, and nobody has.
   bool is_missing(std::size_t partition) const;
-  /// Whether it was there once, and has been missing for longer than options.deadline.
+  /// Returns whether it was there once, and has been missing for longer than options.deadline.
   bool is_given_up(std::size_t partition, Clock::time_point now) const;
-  /// Those that nobody has, now.
+  /// Returns the partitions that nobody has, now.
   std::vector<MissingPartition> missing(Clock::time_point now) const;
-  /// A line for each partition that has been missing for five seconds, once each time that it is lost.
+  /// Returns a line for each partition that has been missing for five seconds, once each time that it is
+  /// lost.
   std::vector<std::string> new_losses(Clock::time_point now);
-  /// What those said that may have the partition.
+  /// Returns what those said that may have the partition.
   std::string why_silent(int partition, const std::function<bool(std::size_t server)>& left_out = {}) const;
 
-  /// Whether waiting may bring no other server: all were tried, and those that did not answer are not needed.
+  /// Returns whether waiting can bring no other server: all were tried, and those that did not answer are not
+  /// needed.
   bool settled() const;
   /// Throws for a partition that nobody has, naming it and what each server said: kNotFound; kTimeout where
   /// some do not answer; kInvalid where more than options.replicas have one; what a server refused.

@@ -1,8 +1,8 @@
-// Questions to the machines that have the partitions of a dataset which are not on this one: PartitionPeers
-// over sockets. A thread of its own keeps a connection to each server, connects anew where one is lost, and
-// sends what is outstanding to a replica, or to the same server once it is back. What one server of a
-// partition refuses is asked of its others, once of each. Answers are the same whoever gives them, so nothing
-// but time is lost.
+// A PeerNetwork asks the machines that have the partitions of a dataset which are not on this one: it is
+// PartitionPeers over sockets. A thread of its own keeps a connection to each server, connects anew where one
+// is lost, and sends what is outstanding to a replica, or to the same server once it is back. What one server
+// of a partition refuses is asked of its others, once of each. Answers are the same whoever gives them, so
+// nothing but time is lost.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ class PeerNetwork final : public PartitionPeers {
   /// server has been lost for longer than `options.deadline` is an error after a second and a half. Throws
   /// kInvalid for addresses and files that cannot be.
   PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options);
-  /// Nobody waits for an answer any more.
+  /// Ends the network: nobody waits for an answer any more.
   ~PeerNetwork() override;
 
   /// Waits until each partition that is not on this machine has a server. Throws after connect_timeout,

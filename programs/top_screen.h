@@ -1,4 +1,5 @@
-// What hopfeed-top shows of one loader, from two looks at it: rates and shares are of the time between them.
+// Writes what hopfeed-top shows of one loader, from two looks at it: rates and shares are of the time between
+// them.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace hopfeed {
 
-/// A few lines of text, each ended.
+/// Returns a few lines of text, each ended.
 std::string screen_of(const LoaderSnapshot& before, const LoaderSnapshot& now);
 nlohmann::json json_of(const LoaderSnapshot& before, const LoaderSnapshot& now);
 

@@ -16,8 +16,8 @@ struct BatchMemory {
   std::size_t channels = 0;  // bytes that batches in shared memory may take beside, of all of them
 };
 
-/// Bytes of each worker. To be asked for once, before any batch is made: a worker that is started again gets
-/// what the one before it had, however full the channels are by then.
+/// Returns the bytes of each worker. It is called once, before any batch is made: a worker that is started
+/// again gets what the one before it had, however full the channels are by then.
 std::size_t bytes_of_worker(const BatchMemory& of, const AvailableMemory& available = available_memory());
 
 enum class WhoseOption { kLoader, kServer };  // in errors

@@ -1,7 +1,7 @@
-// A channel as the threads of the process that has it share it: one lock of this process around SlotPool and
-// what it is planned from; no filler in another process ever waits for it. It plans, grants, takes back and
-// knows what failed. Who takes the batches stands on top of it (LoaderChannel: in the order of a deal), who
-// fills the slots beside it (SlotFillers), and SlotKeeper between it and these.
+// A ChannelHost is a channel as the threads of the process that has it share it: one lock of this process
+// around SlotPool and what it is planned from; no filler in another process ever waits for it. It plans,
+// grants, takes back and knows what failed. Who takes the batches stands on top of it (LoaderChannel: in the
+// order of a deal), who fills the slots beside it (SlotFillers), and SlotKeeper between it and these.
 #pragma once
 #include <unistd.h>
 
@@ -25,22 +25,22 @@ using MakeChannelMemory = std::function<std::unique_ptr<ChannelMemory>(std::size
 
 class ChannelHost {
  public:
-  /// A new channel in memory of `make`: shared memory for fillers in other processes; for threads heap memory
-  /// will do. Throws kNoSpace or kIo.
+  /// Makes a channel in memory of `make`: shared memory for fillers in other processes; for threads heap
+  /// memory will do. Throws kNoSpace or kIo.
   explicit ChannelHost(const ChannelPlan& sizes, const MakeChannelMemory& make = make_shared_memory);
 
   int memory_fd() const { return memory_->fd(); }
   const ChannelView& view() const { return view_; }
   ChannelMemory& memory() const { return *memory_; }
-  /// Null: blocks lie in memory of the host.
+  /// Returns the device's side of the memory; null where blocks lie in memory of the host.
   DeviceSide* device_side() const { return memory_->device_side(); }
   const ChannelPlan& sizes() const { return sizes_; }
-  /// The planner's bell: one thread waits on it, and then calls service().
+  /// Returns the planner's bell: one thread waits on it, and then calls service().
   const Bell& doorbell() const { return doorbell_; }
-  /// The fillers' bell, for one thread that fills slots beside sockets.
+  /// Returns the fillers' bell, for one thread that fills slots beside sockets.
   const Bell& fillers_bell() const { return fillers_bell_; }
-  /// False in a process that was forked from this one: it has none of the threads, and the slots are not its
-  /// own.
+  /// Returns false in a process that was forked from this one: it has none of the threads, and the slots are
+  /// not its own.
   bool in_own_process() const { return getpid() == pid_; }
 
   // ---- any thread, with the lock
@@ -48,35 +48,36 @@ class ChannelHost {
   SlotPool& pool() REQUIRES(mutex) { return pool_; }
   /// Leaves what is planned so far and plans from here on from `plan`; pump() begins with it.
   void plan_from(std::shared_ptr<BatchPlan> plan) REQUIRES(mutex);
-  /// Frees, grants and plans what can be; to be called after whatever may have made room, in slots or in
-  /// memory, or work. What the system refuses becomes the failure.
+  /// Frees, grants and plans what can be; call it after whatever may have made slots, memory or work. What
+  /// the system refuses becomes the failure.
   void pump() REQUIRES(mutex);
-  /// No more batches will come: what is thrown to who asks for one.
+  /// Returns why no more batches will come: it is thrown to who asks for one.
   const std::optional<Error>& why_failed() const REQUIRES(mutex) { return failure_; }
   std::int64_t deaths() const REQUIRES(mutex) { return deaths_; }
   std::int64_t batches_remade() const REQUIRES(mutex) { return batches_remade_; }
 
   // ---- any thread, without it
-  /// pump() by itself.
+  /// Calls pump() by itself.
   void service() EXCLUDES(mutex);
-  /// ChannelMemory::used_on of a slot. Never throws, as below: where a GPU takes no mark, that is the
-  /// failure, and nobody writes the slot again.
+  /// Notes that a stream uses a slot (ChannelMemory::used_on). Never throws, as the functions below: where a
+  /// GPU takes no mark, that is the failure, and nobody writes the slot again.
   void used_on(std::uint32_t slot, GpuStream stream) noexcept;
-  /// HELD -> FREE, and pump(). Never throws: who drops a batch has nobody to tell.
+  /// Releases a slot (HELD -> FREE), and calls pump(). Never throws: who drops a batch has nobody to tell.
   void release(std::uint32_t slot) noexcept EXCLUDES(mutex);
-  /// Nobody works under this name any more; its batches are planned again.
+  /// Takes back what was filled under a name under which nobody works any more; its batches are planned
+  /// again.
   void reclaim(std::uint32_t incarnation) EXCLUDES(mutex);
   void note_death() EXCLUDES(mutex);
-  /// The first failure is the cause and stays.
+  /// Fails the channel. The first failure is the cause and stays.
   void fail(const Error& error) EXCLUDES(mutex);
   std::optional<Error> failure() const EXCLUDES(mutex);
   std::vector<SlotPool::Filling> filling() const EXCLUDES(mutex);
-  /// Whether slots were released that a GPU still reads; service() frees them once it does not.
+  /// Returns whether slots were released that a GPU still reads; service() frees them once it does not.
   bool slots_leaving() const EXCLUDES(mutex);
   bool grants_pending() const { return view_.control().grants_pending.load() != 0; }
-  /// Fillers are to leave. Irrevocable.
+  /// Tells fillers to leave. It is irrevocable.
   void terminate();
-  /// After the last filler's end: gives back all memory but that of batches still held.
+  /// Gives back all memory but that of batches still held, after the last filler's end.
   void close() EXCLUDES(mutex);
 
  private:

@@ -1,4 +1,4 @@
-// How large a channel is: slots, bytes, and the check against the machine's memory before anything is
+// Plans how large a channel is: slots, bytes, and the check against the machine's memory before anything is
 // reserved.
 #pragma once
 #include <cstddef>
@@ -28,7 +28,7 @@ struct SizingInput {
 };
 
 /// Throws kInvalid for absurd options, kNoSpace in one line (needed, available, knobs) where memory does not
-/// suffice. `bounded`: whether fanouts bound a batch (BatchOptions::bounded).
+/// suffice. `bounded` says whether fanouts bound a batch (BatchOptions::bounded).
 ///
 /// Where fanouts bound a batch, the allowance is one worst-case slot, and each worker's scratch that of a
 /// worst-case batch. With -1 among them the worst case is often the whole graph, which hardly any batch

@@ -1,5 +1,5 @@
-// A BatchStream whose batches lie in the slots of a channel, whoever fills them: workers (worker_stream.h),
-// the calling thread (in_process_stream.h), connections to servers
+// A ChannelStream is a BatchStream whose batches lie in the slots of a channel, whoever fills them: workers
+// (worker_stream.h), the calling thread (in_process_stream.h), connections to servers
 // (server_client_mode/client/remote_stream.h). What is the same for all is here; a filler adds itself.
 #pragma once
 #include <chrono>
@@ -39,18 +39,18 @@ class ChannelStream : public BatchStream {
 
  protected:
   ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta, std::int64_t num_seeds);
-  /// `patience`: the longest that next() waits without any sign of life from those who fill.
+  /// next() waits `patience` at most without any sign of life from those who fill.
   ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta, std::int64_t num_seeds,
                 std::chrono::milliseconds patience);
-  /// Before next() waits, each time: work that the calling thread does itself.
+  /// Does work in the calling thread, each time before next() waits.
   virtual void work() {}
   const std::shared_ptr<ChannelHost>& host() const { return host_; }
   LoaderChannel& channel() { return *channel_; }
   /// Makes a channel as large as the maker's batches need. Throws kNoSpace where the memory does not suffice.
   void make_channel(const LoaderOptions& options, const BatchMaker& maker);
-  /// Batches may come packed from here on, without these rows. Before the first one.
+  /// Holds `rows`: batches may come packed from here on, without them. Call it before the first batch.
   void hold(std::shared_ptr<const HeldRows> rows) { completer_.emplace(std::move(rows)); }
-  /// What the memory of a channel has to suffice for.
+  /// ChannelNeeds are what the memory of a channel has to suffice for.
   struct ChannelNeeds {
     std::size_t worst_block = 0;
     BatchMaker::Scratch scratch = {};            // of each batch that a worker has under way
@@ -58,7 +58,7 @@ class ChannelStream : public BatchStream {
     std::optional<AvailableMemory> device = {};  // where they lie too, all slots at once; none: nowhere
   };
   ChannelNeeds needs_of(const BatchMaker& maker) const;
-  /// Bytes that the scratch of each of those who sample may take, once there is a channel.
+  /// Returns the bytes that the scratch of each sampling worker or thread may take, once there is a channel.
   std::size_t memory_of_worker(const LoaderOptions& options) const;
   /// Makes a channel from what is needed alone, for those who are not the loader's own workers: a record for
   /// each of options.execution.num_workers. Fills in rank, world size and observer of `told`.
@@ -82,10 +82,10 @@ class ChannelStream : public BatchStream {
   std::shared_ptr<ChannelHost> host_;
   std::shared_ptr<LoaderChannel> channel_;
   std::optional<BatchCompleter> completer_;
-  /// The batch that next() has taken and not given yet, since there was no memory for the rest: the next call
+  /// next() has taken this batch and not given it yet, since there was no memory for the rest: the next call
   /// goes on with it, so that none is skipped.
   std::optional<LoaderChannel::Taken> taken_;
-  std::shared_ptr<const BatchOwner> lease_;  // of it, where there was memory for that
+  std::shared_ptr<const BatchOwner> lease_;  // of that batch, where there was memory for it
   std::int64_t position_of_taken_ = 0;
 };
 

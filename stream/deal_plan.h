@@ -1,4 +1,4 @@
-// The plan of one rank's epoch: its batches in the order of the deal.
+// A DealPlan is the plan of one rank's epoch: its batches in the order of the deal.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,7 @@ class DealPlan final : public BatchPlan {
   std::uint64_t sequence_of(std::int64_t step) const {
     return options_.first_sequence + static_cast<std::uint64_t>(step);
   }
-  /// Above all that it has planned: where the plan after this one may begin.
+  /// Returns a sequence above all that it has planned: where the plan after this one may begin.
   std::uint64_t next_sequence() const { return sequence_of(planned_); }
 
   std::optional<PlannedBatch> next() override {

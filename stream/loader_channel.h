@@ -1,6 +1,6 @@
-// What a trainer takes from a channel: the batches of its rank, epoch after epoch, in the order of the deal,
-// whoever fills the slots. The trainer's thread takes batches, any thread drops them. Lives as long as the
-// last batch, so that views stay readable after the Loader is gone.
+// A LoaderChannel is what a trainer takes from a channel: the batches of its rank, epoch after epoch, in the
+// order of the deal, whoever fills the slots. The trainer's thread takes batches, any thread drops them. It
+// lives as long as the last batch, so that views stay readable after the Loader is gone.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -25,10 +25,10 @@ struct LoaderChannelOptions {
   std::int64_t rank = 0, world_size = 1;
   std::int64_t workers = 0;  // that fill the slots beside the trainer; 0: the calling thread does
   std::string makers = "sampling workers";  // who that is, for messages
-  /// Names what SlotRecord::worker numbers where that is not a worker of this machine: for
-  /// BatchRecord::maker.
+  /// Names what SlotRecord::worker numbers where it is no worker of this machine: for BatchRecord::maker.
   std::function<std::string(std::uint32_t worker)> maker_name = nullptr;
-  /// Called for each batch that was handed out, by whichever thread drops its last view. Must not throw.
+  /// It is called for each batch that was handed out, by whichever thread drops its last view. It must not
+  /// throw.
   std::function<void(const BatchRecord&)> observer = nullptr;
 };
 
@@ -43,17 +43,17 @@ class LoaderChannel {
     std::uint32_t slot = 0;
     std::span<const std::byte> block;
   };
-  /// Waits for this rank's next batch; nothing at the end of the epoch. `asked`: when the trainer began to
-  /// wait (monotonic_now); `patience`: the longest time without any sign of life from the workers. Throws as
-  /// BatchStream::next.
+  /// Waits for this rank's next batch; nothing at the end of the epoch. `asked` is when the trainer began to
+  /// wait (monotonic_now); `patience` is the longest time without any sign of life from the workers. Throws
+  /// what BatchStream::next throws.
   std::optional<Taken> next(std::chrono::nanoseconds patience, std::int64_t asked = monotonic_now(),
                             const std::function<void()>& work = {});
-  /// Whether next() would find its batch, or the error in its place, at once.
+  /// Returns whether next() would find its batch, or the error in its place, at once.
   bool next_is_ready() const;
   std::int64_t steps() const;
   std::int64_t next_position() const;
   StreamStats stats() const;
-  /// BatchStream::crowded() of the channel.
+  /// Returns BatchStream::crowded() of the channel.
   bool crowded() const;
 
   // ---- any thread
@@ -63,7 +63,7 @@ class LoaderChannel {
  private:
   const std::shared_ptr<ChannelHost> host_;  // its lock guards all below too
 
-  /// The trainer asks for more: it is done with the batch before.
+  /// Notes that the trainer asks for more: it is done with the batch before.
   void note_left(std::int64_t now) REQUIRES(host_->mutex);
   void note_taken(std::int64_t asked, const SlotPool::Finished& finished) REQUIRES(host_->mutex);
   void throw_if_none_can_come(std::uint64_t sequence) const REQUIRES(host_->mutex);
@@ -78,7 +78,7 @@ class LoaderChannel {
     std::int64_t asked = 0, left = 0;  // as in BatchRecord; nanoseconds, 0: not yet
   };
   std::vector<HandedOut> handed_out_ GUARDED_BY(host_->mutex);  // [num_slots]
-  // Slot of the batch that next() gave last.
+  // It is the slot of the batch that next() gave last.
   std::optional<std::uint32_t> last_taken_ GUARDED_BY(host_->mutex);
 };
 

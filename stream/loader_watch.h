@@ -1,5 +1,5 @@
-// Looks at a loader of another process of the same user: its channel's records, mapped read-only through
-// /proc/PID/fd. The loader notices nothing of it.
+// A LoaderWatch looks at a loader of another process of the same user: its channel's records, mapped
+// read-only through /proc/PID/fd. The loader notices nothing of it.
 #pragma once
 #include <sys/types.h>
 
@@ -16,7 +16,7 @@
 
 namespace hopfeed {
 
-/// What a worker does at one moment.
+/// WorkerActivity is what a worker does at one moment.
 enum class WorkerActivity {
   kStarting,
   kFailed,
@@ -28,7 +28,7 @@ enum class WorkerActivity {
 };
 const char* to_string(WorkerActivity activity);
 
-/// A loader at one moment. Sums are over the loader's life, times in seconds.
+/// A LoaderSnapshot is a loader at one moment. Sums are over the loader's life, times in seconds.
 struct LoaderSnapshot {
   double time = 0;  // of CLOCK_MONOTONIC
   std::int64_t rank = 0, world_size = 1;
@@ -61,12 +61,13 @@ class LoaderWatch {
   ChannelView view_;
 };
 
-/// The channels of a process: one open file per loader of its own, told apart by inode.
+/// A FoundChannel is a channel of a process: one open file per loader of its own, told apart by inode.
 struct FoundChannel {
   ino_t inode = 0;
   OwnedFd fd;
 };
-/// Throws kNotFound where there is no such process, kInvalid where it is another user's or a sampling worker.
+/// Finds the channels of a process. Throws kNotFound where there is no such process, kInvalid where it is
+/// another user's or a sampling worker.
 std::vector<FoundChannel> find_channels(std::int64_t pid);
 
 }  // namespace hopfeed

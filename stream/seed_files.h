@@ -8,17 +8,17 @@
 
 namespace hopfeed {
 
-/// Integers, original ids, or a bool array with an entry per node: sets options.seeds or options.seed_mask.
-/// These throw kNotFound, kCorrupt, kUnsupported or kInvalid.
+/// Sets options.seeds from integers, original ids, or options.seed_mask from a bool array with an entry per
+/// node. It and the functions below throw kNotFound, kCorrupt, kUnsupported or kInvalid.
 void read_seeds(const std::filesystem::path& file, LoaderOptions& options);
-/// Integers, one per seed.
+/// Reads integers, one per seed.
 void read_seed_times(const std::filesystem::path& file, LoaderOptions& options);
-/// float64 or float32, one per seed.
+/// Reads float64 or float32, one per seed.
 void read_seed_weights(const std::filesystem::path& file, LoaderOptions& options);
-/// Integers [P, 2]: source and destination of each link, original ids; or [2, P], the sources and then the
-/// destinations, where it cannot be [P, 2]. Sets options.links.
+/// Sets options.links from integers [P, 2], source and destination of each link, original ids; or [2, P], the
+/// sources and then the destinations, where it cannot be [P, 2].
 void read_links(const std::filesystem::path& file, LoaderOptions& options);
-/// Integers, one per link.
+/// Reads integers, one per link.
 void read_link_labels(const std::filesystem::path& file, LoaderOptions& options);
 void read_link_times(const std::filesystem::path& file, LoaderOptions& options);
 

@@ -1,5 +1,5 @@
-// Who fills the slots of a channel: one contract for all kinds of fillers. Supervisor has processes; a test
-// has threads. Every kind passes tests/worker_mode/slot_fillers_test.cc:
+// SlotFillers fill the slots of a channel: one contract for all kinds of fillers. Supervisor has processes; a
+// test has threads. Every kind passes tests/worker_mode/slot_fillers_test.cc:
 //   - it fills whatever is planned, each filler under a name that a SlotKeeper gave it, and reports ready in
 //     its record once it can,
 //   - the death of one, at whatever step, costs time alone: the keeper buries it, and another takes its
@@ -15,18 +15,18 @@
 
 namespace hopfeed {
 
-/// They start with its construction.
+/// Fillers start with its construction.
 class SlotFillers {
  public:
   SlotFillers() = default;
-  /// Ends them all, asked first.
+  /// Ends all fillers, asked first.
   virtual ~SlotFillers() = default;
   SlotFillers(const SlotFillers&) = delete;
   SlotFillers& operator=(const SlotFillers&) = delete;
 
-  /// Waits until each of them is ready. Throws why the channel has failed, or kTimeout. Any thread.
+  /// Waits until each filler is ready. Throws why the channel has failed, or kTimeout. Any thread.
   virtual void wait_until_ready() = 0;
-  /// The processes that they are; none where they are none. Any thread.
+  /// Returns the processes that the fillers are; none where they are none. Any thread.
   virtual std::vector<int> pids() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// Where the streams of a run come from, and what a model has to know before the first of them is open. Who
-// trains takes a StreamSource: over a dataset folder here, over servers where these sample.
+// A StreamSource opens the streams of a run, and knows what a model has to know before the first of them is
+// open. Who trains takes a StreamSource: over a dataset folder here, over servers where these sample.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,11 +13,11 @@ namespace hopfeed {
 class StreamSource {
  public:
   virtual ~StreamSource() = default;
-  /// Types, widths, classes and splits of the dataset.
+  /// Returns types, widths, classes and splits of the dataset.
   virtual const DatasetMeta& meta() const = 0;
-  /// What people know the dataset by: its folder, or its name and where it is.
+  /// Returns what people know the dataset by: its folder, or its name and where it is.
   virtual std::string title() const = 0;
-  /// `options.dataset` is not read. Throws what the stream's constructor throws.
+  /// Opens a stream. `options.dataset` is not read. Throws what the stream's constructor throws.
   virtual std::unique_ptr<BatchStream> open(const LoaderOptions& options) const = 0;
 };
 

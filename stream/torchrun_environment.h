@@ -1,5 +1,5 @@
-// What the launcher says through environment variables: torchrun, Slurm and Kubernetes set the same ones. No
-// Torch here.
+// Reads what the launcher says through environment variables: torchrun, Slurm and Kubernetes set the same
+// ones. There is no Torch here.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,17 +7,17 @@
 
 namespace hopfeed {
 
-/// Which of this machine's ranks this is, of how many: LOCAL_RANK and LOCAL_WORLD_SIZE.
+/// LocalRanks says which of this machine's ranks this is, of how many: LOCAL_RANK and LOCAL_WORLD_SIZE.
 struct LocalRanks {
   int rank = 0, world = 1;
-  /// False where LOCAL_WORLD_SIZE is not set and there may be other ranks (Lightning sets LOCAL_RANK and
-  /// WORLD_SIZE alone): then `world` counts all that may be on this machine.
+  /// It is false where LOCAL_WORLD_SIZE is not set and there may be other ranks (Lightning sets LOCAL_RANK
+  /// and WORLD_SIZE alone): then `world` counts all that may be on this machine.
   bool known = true;
 };
-/// Throws kInvalid naming the variable where one is set to something else than a number in range.
+/// Reads them. Throws kInvalid naming the variable where one is set to something else than a number in range.
 LocalRanks local_ranks();
-/// What a process group knows and the environment does not say: so many trainers the run has. For processes
-/// that were started without the variables.
+/// Tells what a process group knows and the environment does not say: so many trainers the run has. It is for
+/// processes that were started without the variables.
 void tell_world_size(int world_size);
 
 struct TorchrunEnvironment {
@@ -30,8 +30,8 @@ struct TorchrunEnvironment {
   bool one_machine() const { return local.known && local.world == world_size; }
 };
 
-/// Nothing where no RANK and no WORLD_SIZE are set: one trainer by itself. Throws kInvalid naming the
-/// variable where the environment is set in part or holds no numbers.
+/// Reads the environment; nothing where no RANK and no WORLD_SIZE are set: one trainer by itself. Throws
+/// kInvalid naming the variable where the environment is set in part or holds no numbers.
 std::optional<TorchrunEnvironment> torchrun_environment();
 
 }  // namespace hopfeed

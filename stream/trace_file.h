@@ -1,8 +1,8 @@
-// A Chrome trace of the batches that loaders handed out (JSON array format, complete events; Perfetto and
-// chrome://tracing open it). A process per rank; in it a track for the trainer's thread (`wait`: next() waits
-// for a batch, `use`: until the next one is asked for) and one per worker, of servers by their names
-// (`sample`, `gather`). Each batch has one event of each of the four names, with epoch, first and count as
-// arguments.
+// A TraceFile is a Chrome trace of the batches that loaders handed out (JSON array format, complete events;
+// Perfetto and chrome://tracing open it). A process per rank; in it a track for the trainer's thread (`wait`:
+// next() waits for a batch, `use`: until the next one is asked for) and one per worker, of servers by their
+// names (`sample`, `gather`). Each batch has one event of each of the four names, with epoch, first and count
+// as arguments.
 //
 // Events go to a file without a name while the program runs, so memory stays small and a killed run leaves
 // nothing; one rank of the machine then appends the parts of the others to its own, which becomes the trace:
@@ -35,7 +35,7 @@ struct TraceOptions {
   std::int64_t rank = 0;  // of this process
 };
 
-/// Where the events of a rank lie, for another process of the same user on the same machine.
+/// A TracePart says where the events of a rank lie, for another process of the same user on the same machine.
 struct TracePart {
   std::int64_t rank = 0, process = 0, descriptor = 0;
 };
@@ -47,10 +47,11 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  /// For LoaderOptions::observer; `loader` names its workers' tracks. The trace must outlive the batches.
+  /// Returns a LoaderOptions::observer; `loader` names its workers' tracks. The trace must outlive the
+  /// batches.
   std::function<void(const BatchRecord&)> observer(const std::string& loader);
-  /// No more events of this rank; its part is there for as long as this object. Throws kIo or kNoSpace where
-  /// an event could not be written.
+  /// Closes the part: no more events of this rank come, and it is there for as long as this object. Throws
+  /// kIo or kNoSpace where an event could not be written.
   TracePart close();
   /// Makes `path` of this rank's closed part and those of the others; its own may be among them. Throws
   /// kNotFound where one is gone.
@@ -78,8 +79,8 @@ class TraceFile {
   std::optional<Error> error_;  // of the first write that failed
 };
 
-/// Where the ranks of one machine write: `path` itself for the machine of rank 0, else NAME.rankN.EXT with
-/// the machine's first rank.
+/// Returns where the ranks of one machine write: `path` itself for the machine of rank 0, else NAME.rankN.EXT
+/// with the machine's first rank.
 std::filesystem::path trace_of_machine(const std::filesystem::path& path, std::int64_t first_rank);
 
 }  // namespace hopfeed

@@ -1,5 +1,6 @@
-// A stream's batches as tensors, each begun one ahead of the step that reads it: while a device computes on
-// one batch, the next is copied. On the CPU, where nothing is copied, nothing is taken ahead either.
+// A BatchPrefetcher gives a stream's batches as tensors, each begun one ahead of the step that reads it:
+// while a device computes on one batch, the next is copied. On the CPU, where nothing is copied, nothing is
+// taken ahead either.
 #pragma once
 #include <torch/torch.h>
 
@@ -14,7 +15,7 @@
 
 namespace hopfeed {
 
-/// A batch that is ready to be read.
+/// A PlacedBatch is a batch that is ready to be read.
 struct PlacedBatch {
   AnyBatchTensors tensors;
   std::int64_t position = 0;  // BatchStream::next_position() behind this batch, whatever was taken ahead
@@ -22,19 +23,19 @@ struct PlacedBatch {
 
 class BatchPrefetcher {
  public:
-  /// to_tensors() or to_typed_tensors() of a batch.
+  /// Calls to_tensors() or to_typed_tensors() on a batch.
   using Make = std::function<AnyBatchTensors(const Batch&, CopyStream*)>;
 
-  /// Takes at most `most` batches of a stream whose epoch has begun. `copies`: where they go; null: they
-  /// stay in their slots. Both must outlive this.
+  /// Takes at most `most` batches of a stream whose epoch has begun. They go to `copies`; null: they stay in
+  /// their slots. Both must outlive this.
   BatchPrefetcher(BatchStream& stream, CopyStream* copies, Make make,
                   std::int64_t most = std::numeric_limits<std::int64_t>::max());
   ~BatchPrefetcher();
   BatchPrefetcher(const BatchPrefetcher&) = delete;
   BatchPrefetcher& operator=(const BatchPrefetcher&) = delete;
 
-  /// The next batch, for the current stream; nothing at the end. Of the stream's batches no more than one
-  /// is held at any time, and none while the stream is asked for another. Throws what the stream throws,
+  /// Returns the next batch, for the current stream; nothing at the end. Of the stream's batches no more than
+  /// one is held at any time, and none while the stream is asked for another. Throws what the stream throws,
   /// of the batch ahead one call early.
   std::optional<PlacedBatch> next();
 

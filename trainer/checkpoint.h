@@ -1,7 +1,7 @@
-// What a run must remember so that it ends as if it had never been interrupted: model, optimizer, where in
-// the epoch it stands, what it has measured so far, and each rank's generator (dropout). One file, written by
-// rank 0 beside the old one and renamed over it, so a kill at any moment leaves a whole checkpoint. Sampling
-// needs nothing: a batch is a function of its position.
+// A checkpoint is what a run must remember to end as if it had never been interrupted: model, optimizer,
+// where in the epoch it stands, what it has measured so far, and each rank's generator (dropout). It is one
+// file, written by rank 0 beside the old one and renamed over it, so a kill at any moment leaves a whole
+// checkpoint. Sampling needs nothing: a batch is a function of its position.
 //
 // The file is a LibTorch archive of: "model", "optimizer", "progress" (JSON of TrainingProgress), "settings"
 // (JSON), "generators" (uint8 [ranks, bytes]: of the CPU, and behind it that of the model's device, where
@@ -19,22 +19,23 @@
 
 namespace hopfeed {
 
-/// What must be the same in the run that goes on: name -> value as text. A difference is refused by name.
+/// Settings must be the same in the run that goes on: name -> value as text. A difference is refused by name.
 using Settings = std::map<std::string, std::string>;
 
-/// All ranks call it together; rank 0 writes. Throws kIo or kNoSpace naming the file.
+/// Saves a checkpoint. All ranks call it together; rank 0 writes. Throws kIo or kNoSpace naming the file.
 void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
                      const Settings& settings, World& world);
 
-/// All ranks call it together; rank 0 reads, so only its machine needs the file. With another number of
-/// ranks than before, generators keep the state that they have; on another kind of device that of the device
-/// does. Throws kNotFound, kCorrupt, and kInvalid for other settings.
+/// Loads a checkpoint. All ranks call it together; rank 0 reads, so only its machine needs the file. With
+/// another number of ranks than before, generators keep the state that they have; so does the device's on
+/// another kind of device. Throws kNotFound, kCorrupt, and kInvalid for other settings.
 TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world);
 
-/// The parameters alone, of learned rows (sparse_embedding.h) the values: PyTorch reads it with
-/// torch.jit.load(path).state_dict(), on machines without the model's device too. Whole or not at all.
+/// Saves the parameters alone, of learned rows (sparse_embedding.h) the values: PyTorch reads it with
+/// torch.jit.load(path).state_dict(), on machines without the model's device too. The file appears whole or
+/// not at all.
 void save_model(const std::filesystem::path& path, const torch::nn::Module& model);
 void load_model(const std::filesystem::path& path, torch::nn::Module& model);
 

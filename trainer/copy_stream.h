@@ -1,10 +1,10 @@
-// The side stream on which batches go to a device, beside the step that runs there. Memory of the host that
-// is copied from (a slot, say) is kept until its copies have ended, which an event on the side stream tells;
-// memory of the device that comes out of it is told to the stream that reads it, or Torch's allocator would
-// give it away too soon.
+// A CopyStream is the side stream on which batches go to a device, beside the step that runs there. Host
+// memory that is copied from (a slot, say) is kept until its copies have ended, which an event on the side
+// stream tells; memory of the device that comes out of it is told to the stream that reads it, or Torch's
+// allocator would give it away too soon.
 //
-// Written for any device by Torch's general interface (c10::Stream, c10::Event), so nothing here links to
-// CUDA. On the CPU copies are copies all the same, made at once, and there is nothing to wait for: what is
+// It is written for any device by Torch's general interface (c10::Stream, c10::Event), so nothing here links
+// to CUDA. On the CPU copies are copies all the same, made at once, and there is nothing to wait for: what is
 // tested there is the order of the calls, and what is kept how long.
 #pragma once
 #include <c10/core/Event.h>
@@ -16,7 +16,7 @@
 
 namespace hopfeed {
 
-/// For one thread at a time.
+/// One thread at a time may use it.
 class CopyStream {
  public:
   explicit CopyStream(torch::Device device);
@@ -33,16 +33,16 @@ class CopyStream {
     const Recording recording(*this);
     return body();
   }
-  /// Within run(): begins to copy, and keeps the memory of `host` until release().
+  /// Begins to copy, within run(), and keeps the memory of `host` until release().
   torch::Tensor copy(const torch::Tensor& host);
-  /// Within run(): what was made of copies, with memory of its own, and goes out too.
+  /// Keeps, within run(), what was made of copies, with memory of its own, and goes out too.
   torch::Tensor keep(const torch::Tensor& made);
 
   /// What the current stream does from now on comes after all that run() has begun, and may read it.
   void hand_over();
   /// Waits until the copies have ended, and lets go of what they read.
   void release();
-  /// Whether memory of the host is kept.
+  /// Returns whether memory of the host is kept.
   bool holds() const { return !sources_.empty(); }
 
  private:

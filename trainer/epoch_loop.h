@@ -1,6 +1,6 @@
-// The epochs of a training run, whatever is trained: steps over a stream's batches on all ranks, scores
-// behind each epoch, the best epoch's model, checkpoints, times, and the wish to stop. What a step learns
-// from and what a score is says a TrainingTask (trainer.cc, link_trainer.cc).
+// An EpochLoop runs the epochs of a training run, whatever is trained: steps over a stream's batches on all
+// ranks, scores behind each epoch, the best epoch's model, checkpoints, times, and the wish to stop. What a
+// step learns from and what a score is, a TrainingTask says (trainer.cc, link_trainer.cc).
 //
 // A run is a function of its options: killed at any moment and started again by torchrun, it takes its last
 // checkpoint and ends with the same losses, to the last bit.
@@ -23,14 +23,14 @@
 
 namespace hopfeed {
 
-/// When to go on from the checkpoint in the output folder.
+/// Resume says when to go on from the checkpoint in the output folder.
 enum class Resume {
   kAfterRestart,  // only where the launcher has restarted this run; a checkpoint of an earlier run becomes
                   // <name>.checkpoint.old
   kAlways,        // wherever there is one
 };
 
-/// The running epoch, after each step.
+/// A StepReport tells the running epoch, after each step.
 struct StepReport {
   std::int64_t epoch = 0;
   std::int64_t step = 0, steps = 0;  // of this rank, in this epoch and this process
@@ -42,7 +42,8 @@ struct StepReport {
 struct TrainingCallbacks {
   std::function<void(const StepReport&)> step;
   std::function<void(const EpochRow&)> epoch;  // after validation
-  /// Asked before each step. Where it says true on any rank, all stop behind that step, with a checkpoint.
+  /// It is asked before each step. Where it says true on any rank, all stop behind that step, with a
+  /// checkpoint.
   std::function<bool()> stop;
 };
 
@@ -59,48 +60,49 @@ struct EpochLoopOptions {
   bool copy_batches = false;           // on the CPU too
 };
 
-/// The loss of one batch: the sum over what is learned from (labelled seeds, links), and how many these are.
+/// BatchLoss is the loss of one batch: the sum over what is learned from (labelled seeds, links), and how
+/// many these are.
 struct BatchLoss {
   torch::Tensor sum;
   std::int64_t count = 0;
 };
 
-/// What a run trains. All ranks call all of it in the same order.
+/// A TrainingTask is what a run trains. All ranks call all of it in the same order.
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
-  /// A batch as loss() and those who evaluate read it. Called one batch ahead.
+  /// Returns a batch as loss() and those who evaluate read it. It is called one batch ahead.
   virtual AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) = 0;
   virtual BatchLoss loss(const AnyBatchTensors& batch) = 0;
-  /// Behind the optimizer's step, for what the optimizer does not know.
+  /// Does, behind the optimizer's step, what the optimizer does not know.
   virtual void after_step() {}
-  /// Behind an epoch's steps: writes its scores into the row and returns the one of which the best epoch has
-  /// most; nothing makes the last epoch the best. Where stop is agreed on meanwhile, what it returns is not
-  /// looked at.
+  /// Writes an epoch's scores into the row, behind its steps, and returns the score of which the best epoch
+  /// has most; nothing makes the last epoch the best. Where stop is agreed on meanwhile, what it returns is
+  /// not looked at.
   virtual std::optional<double> score(EpochRow& row) = 0;
-  /// The epoch that was scored is the best so far.
+  /// Keeps the epoch that was scored: it is the best so far.
   virtual void keep_best() {}
 };
 
 class EpochLoop {
  public:
-  /// `stream`: the batches that are learned from. It and `world`, `callbacks`, `model` and `optimizer` must
-  /// outlive the loop. All ranks make one together; throws kInvalid where one of them has other options or
-  /// batches than rank 0 (agreement.h).
+  /// `stream` has the batches that are learned from. It and `world`, `callbacks`, `model` and `optimizer`
+  /// must outlive the loop. All ranks make one together; throws kInvalid where one of them has other options
+  /// or batches than rank 0 (agreement.h).
   EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks, BatchStream& stream,
             torch::nn::Module& model, torch::optim::Optimizer& optimizer);
 
-  /// To the last epoch, or to where all ranks agree to stop (World::stop_agreed), from the checkpoint if
+  /// Runs to the last epoch, or to where all ranks agree to stop (World::stop_agreed), from the checkpoint if
   /// there is one to go on from.
   void run(TrainingTask& task);
-  /// For TrainingTask::score: calls `each` with this rank's share of the stream's batches, the same in each
-  /// epoch, with the model set to evaluate and without gradients. Ends early where this rank is asked to
-  /// stop; all know of it after their next sum.
+  /// Evaluates, for TrainingTask::score: calls `each` with this rank's share of the stream's batches, the
+  /// same in each epoch, with the model set to evaluate and without gradients. Ends early where this rank is
+  /// asked to stop; all know of it after their next sum.
   void evaluate(TrainingTask& task, BatchStream& stream,
                 const std::function<void(const AnyBatchTensors&)>& each);
 
   const TrainingProgress& progress() const { return progress_; }
-  /// The file of the best epoch's model, on rank 0; only with an output folder.
+  /// Returns the file of the best epoch's model, on rank 0; call it only with an output folder.
   std::filesystem::path model_path() const { return options_.out / (options_.name + ".pt"); }
 
  private:

@@ -1,5 +1,5 @@
-// The gradients that the trainers of a run share: DistributedDataParallel in C++, by c10d's Reducer, which is
-// used in gradient_reducer.cc alone because its interface is not a stable one.
+// A GradientReducer averages the gradients that the trainers of a run share: DistributedDataParallel in C++,
+// by c10d's Reducer, which is used in gradient_reducer.cc alone because its interface is not a stable one.
 #pragma once
 #include <torch/torch.h>
 
@@ -11,7 +11,7 @@
 
 namespace hopfeed {
 
-/// Averages gradients over the ranks while backward runs. With one rank `backward` is loss.backward().
+/// It averages while backward runs. With one rank `backward` is loss.backward().
 class GradientReducer {
  public:
   /// All ranks take rank 0's parameters; each parameter must take part in every loss. `world` must outlive
@@ -21,7 +21,7 @@ class GradientReducer {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  /// Afterwards every rank's parameters hold the average of the ranks' gradients.
+  /// Runs backward; afterwards every rank's parameters hold the average of the ranks' gradients.
   void backward(const torch::Tensor& loss);
 
  private:
@@ -29,7 +29,7 @@ class GradientReducer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// One rank's share of the loss of a round, the batches of all ranks that make one step.
+/// A RoundLoss is one rank's share of the loss of a round, the batches of all ranks that make one step.
 struct RoundLoss {
   torch::Tensor loss;  // for backward: averaged over the ranks, its gradient is that of the mean over all the
                        // round's seeds

@@ -1,5 +1,5 @@
-// The layers of GraphSAGE on graphs of several node and edge types: a mean aggregation per edge type with
-// weights of its own, summed per node type, which has weights of its own for the node itself (as PyG's
+// A HeteroEncoder has the layers of GraphSAGE on graphs of several types: a mean aggregation per edge type
+// with weights of its own, summed per node type, which has weights of its own for the node itself (as PyG's
 // HeteroConv of SAGEConv with aggr="sum"):
 //
 //   h_v = W_type(v) * x_v + b_type(v) + sum over edge types r into v's type of W_r * mean(x_u, u in-neighbour
@@ -22,7 +22,7 @@
 
 namespace hopfeed {
 
-/// What the fanouts let a batch reach.
+/// HopTypes say what the fanouts let a batch reach.
 struct HopTypes {
   std::vector<std::vector<bool>> reached;  // [hops + 1][node type]: as seeds, by one hop, ...
   std::vector<std::vector<bool>> drawn;    // [hops][edge type]: its fanout is not 0
@@ -41,12 +41,12 @@ struct HeteroEncoderOptions {
 
 class HeteroEncoder {
  public:
-  /// A layer per hop, as modules layer0, layer1, ... of `owner`. `dataset` must outlive the encoder.
+  /// Makes a layer per hop, as modules layer0, layer1, ... of `owner`. `dataset` must outlive the encoder.
   HeteroEncoder(torch::nn::Module& owner, const DatasetMeta& dataset, HopTypes types,
                 HeteroEncoderOptions options);
 
-  /// `h` by node type: [nodes, width], undefined where the batch has no such node. Returns what becomes of
-  /// the seeds' types, [nodes of hop 0, out] (of an induced subgraph all nodes); without hops their input.
+  /// Takes `h` by node type: [nodes, width], undefined where the batch has no such node. Returns what becomes
+  /// of the seeds' types, [nodes of hop 0, out] (of an induced subgraph all nodes); without hops their input.
   /// Types that the batch does not reach cost nothing; their parameters get a gradient of zero, so that each
   /// takes part in every step of every rank. Throws kInvalid where hops do not fit.
   std::vector<torch::Tensor> forward(const TypedBatchTensors& batch, std::vector<torch::Tensor> h,
@@ -76,7 +76,8 @@ class HeteroEncoder {
   std::vector<Layer> layers_;
 };
 
-/// Torch's names of modules and parameters take no dot, names of types no tilde.
+/// Returns a module's name for a type's: Torch's names of modules and parameters take no dot, names of types
+/// no tilde.
 std::string module_name(std::string type);
 
 }  // namespace hopfeed

@@ -1,5 +1,6 @@
-// GraphSAGE on graphs of several node and edge types, as a classifier of the nodes of one type: the layers of
-// hetero_encoder.h on features; node types without features have a learned row per node instead.
+// HeteroSage is GraphSAGE on graphs of several node and edge types, as a classifier of the nodes of one type:
+// the layers of hetero_encoder.h on features; node types without features have a learned row per node
+// instead.
 #pragma once
 #include <torch/torch.h>
 
@@ -27,10 +28,10 @@ class HeteroSageImpl : public NodeClassifier {
  public:
   /// Throws kInvalid naming the option.
   explicit HeteroSageImpl(const HeteroOptions& options);
-  /// Logits [batch_size, classes] of the batch's distinct seeds. Throws kInvalid where hops or widths do not
-  /// fit.
+  /// Returns the logits [batch_size, classes] of the batch's distinct seeds. Throws kInvalid where hops or
+  /// widths do not fit.
   torch::Tensor forward(const TypedBatchTensors& batch);
-  /// Logits of the seeds of a batch of the dataset that the model was made for.
+  /// Returns the logits of the seeds of a batch of the dataset that the model was made for.
   SeedLogits at_seeds(const AnyBatchTensors& batch) override;
   AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) const override {
     return to_typed_tensors(batch, options_.dataset, copies);
@@ -52,10 +53,11 @@ class HeteroSageImpl : public NodeClassifier {
 };
 TORCH_MODULE(HeteroSage);
 
-/// The width of what a batch brings for the nodes of each type: of its features, `learned` where it has none.
+/// Returns the width of what a batch brings for the nodes of each type: of its features, `learned` where it
+/// has none.
 std::vector<std::int64_t> input_widths(const DatasetMeta& dataset, std::int64_t learned);
-/// The features of the nodes of a batch as `dtype`; no copy where they are stored so. Throws kInvalid where
-/// they are not as wide as the dataset says.
+/// Returns the features of the nodes of a batch as `dtype`; no copy where they are stored so. Throws kInvalid
+/// where they are not as wide as the dataset says.
 torch::Tensor input_features(const NodeTypeMeta& type, const NodeTensors& nodes, torch::Dtype dtype);
 
 }  // namespace hopfeed

@@ -1,7 +1,7 @@
-// A link predictor: two towers and an edge classifier, as PyG's tutorial on bipartite graphs has them. The
-// towers are the layers of hetero_encoder.h that end at the links' source and destination types, on features,
-// or on learned rows (sparse_embedding.h) of the node types that have none; the classifier is a perceptron of
-// one hidden layer on both ends' vectors side by side:
+// LinkModel is a link predictor: two towers and an edge classifier, as in PyG's tutorial on bipartite graphs.
+// The towers are the layers of hetero_encoder.h that end at the links' source and destination types, on
+// features, or on learned rows (sparse_embedding.h) of the node types that have none; the classifier is a
+// perceptron of one hidden layer on both ends' vectors side by side:
 //
 //   score(u, v) = w * relu(W [z_u, z_v] + b) + c
 //
@@ -37,11 +37,11 @@ class LinkModelImpl : public torch::nn::Module {
  public:
   /// Throws kInvalid naming the option.
   explicit LinkModelImpl(const LinkModelOptions& options);
-  /// Scores (logits) of the batch's links, [P + N] in the order of edge_label_index. Throws kInvalid where
-  /// hops, widths or the kind of negatives do not fit.
+  /// Returns the scores (logits) of the batch's links, [P + N] in the order of edge_label_index. Throws
+  /// kInvalid where hops, widths or the kind of negatives do not fit.
   torch::Tensor forward(const TypedBatchTensors& batch);
-  /// The optimizer's step of the learned rows, beside that of parameters(), which they are not among. All
-  /// ranks together.
+  /// Takes the optimizer's step of the learned rows, beside that of parameters(), which they are not among.
+  /// All ranks call it together.
   void step_embeddings(World& world);
 
   const LinkModelOptions& options() const { return options_; }

@@ -1,7 +1,7 @@
-// Link prediction from a dataset folder to a trained model: loaders of links with negatives, model,
+// Predicts links, from a dataset folder to a trained model: loaders of links with negatives, model,
 // optimizers of parameters and learned rows, gradients, ROC-AUC on validation and test links after each
-// epoch, checkpoints. The counterpart of trainer.h; any number of ranks calls it with the same options, and a
-// run that was killed goes on from its checkpoint as there.
+// epoch, checkpoints. It is the counterpart of trainer.h; any number of ranks calls it with the same options,
+// and a run that was killed goes on from its checkpoint as there.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -21,9 +21,9 @@
 namespace hopfeed {
 
 struct LinkTrainingOptions {
-  /// Dataset, fanouts, batch size, workers, and the links' type, negatives and exclusion (batch.link); rank,
-  /// world size and splits are filled in here. A split with labels brings its own negatives, which have label
-  /// 0: for it none are drawn.
+  /// It has dataset, fanouts, batch size, workers, and the links' type, negatives and exclusion (batch.link);
+  /// rank, world size and splits are filled in here. A split with labels brings its own negatives, which have
+  /// label 0: for it none are drawn.
   LoaderOptions loader;
   std::shared_ptr<const StreamSource> streams = nullptr;  // null: of the folder loader.dataset
   std::string train_split = "train";
@@ -54,10 +54,10 @@ struct LinkTrainingResult {
   bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
 };
 
-/// Whether the run tells ROC-AUC on the links of a split.
+/// Returns whether the run tells ROC-AUC on the links of a split.
 bool has_links(const LinkTrainingOptions& options, const DatasetMeta& dataset, const std::string& split);
 
-/// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.
+/// Trains. Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.
 LinkTrainingResult train_links(World& world, const LinkTrainingOptions& options,
                                const TrainingCallbacks& callbacks = {});
 

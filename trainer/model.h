@@ -1,4 +1,4 @@
-// GraphSAGE with mean aggregation (Hamilton, Ying, Leskovec 2017), layer by layer as PyG's SAGEConv:
+// This is GraphSAGE with mean aggregation (Hamilton, Ying, Leskovec 2017), layer by layer as PyG's SAGEConv:
 //
 //   h_v = W_l * mean(x_u, u in-neighbour of v) + b + W_r * x_v
 //
@@ -17,12 +17,12 @@
 
 namespace hopfeed {
 
-/// One layer. Parameters are named as in PyG: lin_l (with bias) for the neighbours, lin_r for the node
-/// itself.
+/// SageConv is one layer. Parameters are named as in PyG: lin_l (with bias) for the neighbours, lin_r for the
+/// node itself.
 class SageConvImpl : public torch::nn::Module {
  public:
   SageConvImpl(std::int64_t in, std::int64_t out);
-  /// x [sources, in] -> [rows, out]; row i is node i.
+  /// Maps x [sources, in] -> [rows, out]; row i is node i.
   torch::Tensor forward(const torch::Tensor& x, const CompressedRows& rows, const Activation& activation);
   SageWeights weights() const { return {lin_l_->weight, lin_l_->bias, lin_r_->weight}; }
 
@@ -46,8 +46,8 @@ class GraphSageImpl : public NodeClassifier {
 
   /// Throws kInvalid naming the option.
   explicit GraphSageImpl(const ModelOptions& options);
-  /// Logits [batch_size, classes] of the batch's distinct seeds; of an induced subgraph, on which every layer
-  /// computes all nodes, [nodes, classes]. Throws kInvalid where hops or widths do not fit.
+  /// Returns the logits [batch_size, classes] of the batch's distinct seeds; of an induced subgraph, on which
+  /// every layer computes all nodes, [nodes, classes]. Throws kInvalid where hops or widths do not fit.
   torch::Tensor forward(const BatchTensors& batch);
 
   AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) const override {
@@ -60,7 +60,7 @@ class GraphSageImpl : public NodeClassifier {
   const ModelOptions& options() const { return options_; }
   std::int64_t num_layers() const;
   SageConvImpl& conv(std::int64_t layer) { return *convs_[layer]; }  // hops > 0
-  /// Logits from features alone (hops = 0): [n, features] -> [n, classes].
+  /// Returns logits from features alone (hops = 0): [n, features] -> [n, classes].
   torch::Tensor perceptron(torch::Tensor h);
 
  private:

@@ -9,7 +9,7 @@ namespace hopfeed {
 
 inline constexpr const char* kNcclModule = "libhopfeed_nccl.so";  // beside the program
 
-/// The module's one function. Throws hopfeed::Error (kUnsupported) where the machine has no GPU.
+/// It is the module's one function. Throws hopfeed::Error (kUnsupported) where the machine has no GPU.
 using MakeNcclBackend = c10::intrusive_ptr<c10d::Backend>(const c10::intrusive_ptr<c10d::Store>& store,
                                                           int rank, int size, int gpu,
                                                           std::chrono::milliseconds timeout);

@@ -1,5 +1,5 @@
-// What train() trains and layer-wise inference runs: a model that says of each seed of a batch which class it
-// is of.
+// A NodeClassifier is what train() trains and layer-wise inference runs: a model that says of each seed of a
+// batch which class it is of.
 #pragma once
 #include <torch/torch.h>
 
@@ -12,12 +12,13 @@
 
 namespace hopfeed {
 
-/// Logits [B, classes] and labels [B] (-1: none) of a batch, one row per seed position.
+/// SeedLogits are logits [B, classes] and labels [B] (-1: none) of a batch, one row per seed position.
 struct SeedLogits {
   torch::Tensor logits, labels;
 };
 
-/// The linear maps of one layer, as layer-wise inference applies them: what a node of `node_type` becomes is
+/// LayerMaps are one layer's linear maps, as layer-wise inference applies them: what a node of `node_type`
+/// becomes is
 ///   weight * h_v + bias + sum over relations of weight_r * mean(h_u, u in-neighbour of v by the relation's
 ///   edge type),
 /// with ReLU behind every layer but the last. The tensors are the model's own.
@@ -36,16 +37,17 @@ struct LayerMaps {
 
 class NodeClassifier : public torch::nn::Module {
  public:
-  /// A batch as at_seeds() reads it: to_tensors() or to_typed_tensors().
+  /// Returns a batch as at_seeds() reads it: to_tensors() or to_typed_tensors().
   virtual AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) const = 0;
   virtual SeedLogits at_seeds(const AnyBatchTensors& batch) = 0;
   virtual std::int64_t num_classes() const = 0;
   virtual std::vector<LayerMaps> layers() const = 0;
-  /// A learned row per node, by original id, in place of features; undefined where the type has features.
+  /// Returns a learned row per node, by original id, in place of features; undefined where the type has
+  /// features.
   virtual torch::Tensor embedding(int /*node_type*/) const { return {}; }
 };
 
-/// Width of the features "x" of a node type; 0 where it has none.
+/// Returns the width of the features "x" of a node type; 0 where it has none.
 inline std::int64_t feature_width(const NodeTypeMeta& nodes) {
   for (const AttrMeta& attr : nodes.attrs) {
     if (attr.name == "x") return attr.row_elements();

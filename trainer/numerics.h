@@ -1,6 +1,6 @@
-// How a run computes its numbers: the precision of the forward pass, and whether the same run gives the same
-// bits on a device that would else add in any order. Both are switches of Torch for the thread or the
-// process; each is set for a scope here.
+// Decides how a run computes its numbers: the precision of the forward pass, and whether the same run gives
+// the same bits on a device that would else add in any order. Both are switches of Torch for the thread or
+// the process; each is set for a scope here.
 #pragma once
 #include <torch/torch.h>
 
@@ -13,11 +13,11 @@ enum class Precision {
   kBf16,  // Torch's autocast: products of matrices in bfloat16; parameters, sums over neighbours and losses
           // in float32
 };
-/// "float32" or "bf16". Throws kInvalid.
+/// Reads "float32" or "bf16". Throws kInvalid.
 Precision precision_of(const std::string& text);
 const char* to_string(Precision precision);
 
-/// While it lives, this thread's forward passes on devices of a type run in a precision.
+/// While a PrecisionScope lives, this thread's forward passes on devices of a type run in a precision.
 class PrecisionScope {
  public:
   PrecisionScope(torch::DeviceType device, Precision precision);
@@ -31,12 +31,12 @@ class PrecisionScope {
   const torch::Dtype old_dtype_;
 };
 
-/// What cuBLAS wants in the environment to give the same bits again, before it is first used.
+/// cuBLAS wants this in the environment, before it is first used, to give the same bits again.
 inline constexpr const char *kCublasVariable = "CUBLAS_WORKSPACE_CONFIG", *kCublasSetting = ":4096:8";
 
-/// While it lives, where `on`, the process uses Torch's deterministic algorithms alone: an operation that has
-/// none throws. Throws kInvalid where the device is a GPU and the environment does not let cuBLAS be
-/// deterministic.
+/// While a DeterministicScope lives, where `on`, the process uses Torch's deterministic algorithms alone: an
+/// operation that has none throws. Throws kInvalid where the device is a GPU and the environment does not let
+/// cuBLAS be deterministic.
 class DeterministicScope {
  public:
   DeterministicScope(torch::Device device, bool on);
@@ -48,8 +48,9 @@ class DeterministicScope {
   const bool on_, was_on_, filled_;
 };
 
-/// Whether the layers that are written for the CPU (sage_layer.h, mean_aggregation.h, relu_dropout.h) take a
-/// tensor: float32 or float64, on the CPU, not under autocast. Others go through Torch's own operations.
+/// Returns whether the layers that are written for the CPU (sage_layer.h, mean_aggregation.h, relu_dropout.h)
+/// take a tensor: float32 or float64, on the CPU, not under autocast. Other tensors go through Torch's own
+/// operations.
 bool fused_layers_take(const torch::Tensor& x);
 
 }  // namespace hopfeed

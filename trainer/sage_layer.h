@@ -1,4 +1,5 @@
-// A GraphSAGE layer (mean aggregation, two linear maps, ReLU, dropout) in one piece, forward and backward:
+// This is a GraphSAGE layer (mean aggregation, two linear maps, ReLU, dropout) in one piece, forward and
+// backward:
 //
 //   out_v = activation(W_l * mean(x_u, u in-neighbour of v) + b + W_r * x_v)
 //
@@ -16,20 +17,20 @@
 
 namespace hopfeed {
 
-/// A layer's parameters, as in PyG's SAGEConv.
+/// SageWeights are a layer's parameters, as in PyG's SAGEConv.
 struct SageWeights {
   torch::Tensor neighbours;  // lin_l.weight [out, in]
   torch::Tensor bias;        // lin_l.bias [out]
   torch::Tensor self;        // lin_r.weight [out, in]
 };
 
-/// What follows a layer's linear maps.
+/// Activation is what follows a layer's linear maps.
 struct Activation {
   bool relu = false;
   double drop = 0;  // with relu: share of units dropped, the rest scaled by 1 / (1 - drop)
 };
 
-/// x [sources, in] -> [rows, out]; row i is node i. Differentiable in x and the weights.
+/// Maps x [sources, in] -> [rows, out]; row i is node i. It is differentiable in x and the weights.
 torch::Tensor sage_layer(const torch::Tensor& x, const CompressedRows& rows, const SageWeights& weights,
                          const Activation& activation);
 torch::Tensor composed_sage_layer(const torch::Tensor& x, const CompressedRows& rows,

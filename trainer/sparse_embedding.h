@@ -1,5 +1,5 @@
-// A learned row for each of very many nodes, of which a step costs what its batch reads, however many rows
-// there are: a dense gradient and optimizer of 320 million weights would take half a second.
+// SparseEmbedding has a learned row for each of very many nodes; a step costs what its batch reads, however
+// many rows there are: a dense gradient and optimizer of 320 million weights would take half a second.
 //
 // The optimizer is torch.optim.SparseAdam, to its formula: the rows of a step get their running means and
 // their values moved, all other rows keep both (plain Adam would decay their means and move them too), and
@@ -33,9 +33,9 @@ class SparseEmbeddingImpl : public torch::nn::Module {
   /// Throws kInvalid naming the option, kNoSpace where the machine has not the memory for all rows.
   explicit SparseEmbeddingImpl(const SparseEmbeddingOptions& options);
 
-  /// The rows of `ids` (int64 [n], repeats allowed): float32 [n, width], copies, on the device of the ids;
-  /// the table stays in the host's memory. While training, and where gradients are recorded, the copy is a
-  /// leaf, and the next step() takes its gradient. Throws kInvalid for an id that has no row.
+  /// Returns the rows of `ids` (int64 [n], repeats allowed): float32 [n, width], copies, on the device of the
+  /// ids; the table stays in the host's memory. While training, and where gradients are recorded, the copy is
+  /// a leaf, and the next step() takes its gradient. Throws kInvalid for an id that has no row.
   torch::Tensor forward(const torch::Tensor& ids);
   /// Moves the rows that were looked up since the last step. All ranks call it together: their gradients are
   /// averaged as GradientReducer averages those of dense parameters, row by row in the order of ranks and
@@ -49,13 +49,13 @@ class SparseEmbeddingImpl : public torch::nn::Module {
   std::int64_t num_learned() const { return num_learned_; }  // rows that a step has moved
   std::int64_t num_steps() const { return steps_; }
 
-  /// The learned rows and the optimizer's state; load() puts back the very bits.
+  /// Saves the learned rows and the optimizer's state; load() puts back the very bits.
   void save(torch::serialize::OutputArchive& archive) const override;
-  /// The learned rows' values alone, a third of that: "rows" are float32 [n, width] of the nodes "learned".
-  /// After load() the optimizer begins anew.
+  /// Saves the learned rows' values alone, a third of that: "rows" are float32 [n, width] of the nodes
+  /// "learned". After load() the optimizer begins anew.
   void save_values(torch::serialize::OutputArchive& archive) const;
-  /// Takes both. Throws c10::Error or std::runtime_error for what is not of this table, as Torch's own
-  /// modules do.
+  /// Takes what either save wrote. Throws c10::Error or std::runtime_error for what is not of this table, as
+  /// Torch's own modules do.
   void load(torch::serialize::InputArchive& archive) override;
 
  private:

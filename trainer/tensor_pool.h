@@ -1,4 +1,4 @@
-// Memory for large tensors that is used again. A training step makes the same few tensors of a hundred
+// The tensor pool uses memory of large tensors again. A training step makes the same few tensors of a hundred
 // megabytes each time; from Torch's allocator they come as fresh 4 KiB pages, and their page faults cost as
 // much as the arithmetic (measured: half of a GraphSAGE step). Here a tensor's memory, on 2 MiB pages where
 // the machine gives them, goes to the next one when it is gone.
@@ -9,8 +9,8 @@
 
 namespace hopfeed {
 
-/// A dense tensor on the CPU, its content undefined: whatever was there before. Small ones come from Torch.
-/// Any thread may ask for one and drop it.
+/// Returns a dense tensor on the CPU, its content undefined: whatever was there before. Small ones come from
+/// Torch. Any thread may ask for one and drop it.
 torch::Tensor pooled_tensor(c10::IntArrayRef shape, torch::Dtype dtype);
 
 struct TensorPoolStats {

@@ -1,4 +1,4 @@
-// What every Torch translation unit begins with, compiled once: Torch's headers cost 20 seconds each time
+// Every Torch translation unit begins with these, compiled once: Torch's headers cost 20 seconds each time
 // otherwise.
 #pragma once
 #include <torch/torch.h>

@@ -1,4 +1,4 @@
-// Node classification from a dataset folder to a trained model: loaders, model, optimizer, gradients,
+// Classifies nodes, from a dataset folder to a trained model: loaders, model, optimizer, gradients,
 // validation, checkpoints. Any number of ranks calls it with the same options;
 // examples/node_classification.cc is a program around it and examples/own_training_loop.cc does without it.
 #pragma once
@@ -24,8 +24,8 @@ struct TrainingOptions {
       loader;  // dataset, fanouts, batch size, workers; rank, world size and splits are filled in here
   std::shared_ptr<const StreamSource> streams = nullptr;  // null: of the folder loader.dataset
   /// Each trainer trains on the seeds of the partition that it is beside (node_split, same_count), in place
-  /// of its share of all positions: fewer rows come from other machines, and batches are other ones. Of a
-  /// folder only.
+  /// of its share of all positions: fewer rows come from other machines, and batches are other ones. It needs
+  /// a folder.
   bool local_seeds = false;
   std::string train_split = "train";
   std::string valid_split = "valid";  // where the dataset has none, the last epoch's model is the best
@@ -54,13 +54,13 @@ struct TrainingResult {
   bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
 };
 
-/// What a run trains: "HeteroSage" where the dataset has several node or edge types, else "GraphSAGE";
-/// without fanouts "features alone", which is GraphSAGE without hops.
+/// Returns what a run trains: "HeteroSage" where the dataset has several node or edge types, else
+/// "GraphSAGE"; without fanouts "features alone", which is GraphSAGE without hops.
 std::string model_title(const TrainingOptions& options, const DatasetMeta& dataset);
-/// The untrained model of that, on its device. Throws kInvalid naming the option.
+/// Returns the untrained model of model_title(), on its device. Throws kInvalid naming the option.
 std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const DatasetMeta& dataset);
 
-/// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.
+/// Trains. Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.
 TrainingResult train(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks = {});
 
 }  // namespace hopfeed

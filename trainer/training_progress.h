@@ -1,4 +1,5 @@
-// What a run has measured and where it stands: what a checkpoint stores and a report shows. No Torch here.
+// TrainingProgress is what a run has measured and where it stands: a checkpoint stores it and a report shows
+// it. There is no Torch here.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,7 +10,7 @@
 
 namespace hopfeed {
 
-/// One finished epoch.
+/// An EpochRow is one finished epoch.
 struct EpochRow {
   std::int64_t epoch = 0;
   double loss = 0;                     // mean over the labelled seeds
@@ -21,11 +22,11 @@ struct EpochRow {
   double batches_per_s = 0;  // of all ranks
   WaitTimes waits;           // shares of `seconds`, mean over ranks and workers
   double hit_rate = 0;       // share of the batches' feature rows that the trainers held themselves
-  TierCounts tiers;          // of all ranks: where their workers read the rows of features
+  TierCounts tiers;          // where the workers of all ranks read feature rows
   GpuUse gpu;                // batches of all ranks; memory and shares are their means
 };
 
-/// Where a run stands.
+/// TrainingProgress says where a run stands.
 struct TrainingProgress {
   std::int64_t epoch = 0;
   std::int64_t position = 0;  // first seed position of the epoch that is not consumed

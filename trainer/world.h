@@ -1,5 +1,5 @@
-// The trainers of one run. Launching and rendezvous are the launcher's (torchrun_environment.h); what they
-// exchange goes through c10d: Gloo for tensors on the CPU, NCCL for those on GPUs.
+// A World is the trainers of one run. Launching and rendezvous are the launcher's (torchrun_environment.h);
+// what they exchange goes through c10d: Gloo for tensors on the CPU, NCCL for those on GPUs.
 #pragma once
 #include <torch/torch.h>
 
@@ -27,7 +27,7 @@ struct WorldOptions {
 /// answer makes it throw kPeerDied or kTimeout.
 class World {
  public:
-  /// From the launcher's environment; without one, a world of one trainer. Throws kInvalid for a broken
+  /// Reads the launcher's environment; without one, the world is one trainer. Throws kInvalid for a broken
   /// environment, kIo where the store cannot be reached or its port is taken, kUnsupported for a backend that
   /// this machine cannot run.
   explicit World(const WorldOptions& options = {});
@@ -37,24 +37,24 @@ class World {
 
   std::int64_t rank() const { return rank_; }
   std::int64_t size() const { return size_; }
-  /// How often the launcher has restarted this run: above 0, go on from a checkpoint.
+  /// Returns how often the launcher has restarted this run: above 0, go on from a checkpoint.
   std::int64_t restart_count() const { return restart_count_; }
 
   /// Sums over all ranks, the same on each.
   std::vector<double> sum(std::vector<double> values);
-  /// This rank has been asked to stop. The wish travels with its next sum, so that all ranks know of it after
-  /// the same sum and none waits for one that has left.
+  /// Notes that this rank has been asked to stop. The wish travels with its next sum, so that all ranks know
+  /// of it after the same sum and none waits for one that has left.
   void wish_to_stop() { wishes_to_stop_ = true; }
   bool stop_agreed() const { return stop_agreed_; }
-  /// A uint8 vector of every rank, equally long on all of them: [ranks, bytes], on every rank.
+  /// Returns a uint8 vector of every rank, equally long on all of them: [ranks, bytes], on every rank.
   torch::Tensor gather(const torch::Tensor& bytes);
-  /// Rows of every rank, [n, ...] with any n and the rest alike on all of them: a tensor per rank, the same
-  /// on every rank.
+  /// Returns the rows of every rank, [n, ...] with any n and the rest alike on all of them: a tensor per
+  /// rank, the same on every rank.
   std::vector<torch::Tensor> gather_rows(const torch::Tensor& rows);
-  /// Rank 0's values on every rank, in place; shapes must agree.
+  /// Puts rank 0's values on every rank, in place; shapes must agree.
   void broadcast(torch::Tensor tensor);
 
-  /// Null where the world is one trainer.
+  /// Returns null where the world is one trainer.
   const WorldConnection* connection() const { return connection_.get(); }
 
  private:

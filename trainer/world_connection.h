@@ -1,5 +1,5 @@
-// What c10d connects the trainers of a World by. World holds one behind a pointer, so that c10d's headers
-// stay out of world.h.
+// A WorldConnection is what c10d connects the trainers of a World by. World holds one behind a pointer, so
+// that c10d's headers stay out of world.h.
 #pragma once
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>

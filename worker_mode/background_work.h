@@ -1,5 +1,5 @@
-// A thread that does one piece of work at a time, while whoever gave it does something else: a batch that is
-// sampled over several machines mostly waits.
+// BackgroundWork is a thread that does one piece of work at a time, while whoever gave it does something
+// else: a batch that is sampled over several machines mostly waits.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -18,10 +18,11 @@ class BackgroundWork {
   BackgroundWork(const BackgroundWork&) = delete;
   BackgroundWork& operator=(const BackgroundWork&) = delete;
 
-  /// Only with nothing under way.
+  /// Starts a piece of work; only with nothing under way.
   void start(std::function<void()> work);
   bool under_way() const { return under_way_; }
-  /// Waits for its end, `limit` at most. False: it has not ended. Throws what it threw.
+  /// Waits for the end of the work, `limit` at most. Returns false where it has not ended. Throws what it
+  /// threw.
   bool finish(std::chrono::milliseconds limit);
 
  private:

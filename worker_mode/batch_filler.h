@@ -1,7 +1,7 @@
-// Fills claimed slots with a BlockMaker: sample, ask for memory, write, publish. A worker process does this
-// in a loop, with a few of them where it samples ahead (batch_window.h), and so does the calling thread of a
-// loader without workers. What goes wrong with a batch is published in its place, for next() to throw when
-// its turn comes.
+// A BatchFiller fills claimed slots with a BlockMaker: sample, ask for memory, write, publish. A worker
+// process does this in a loop, with a few of them where it samples ahead (batch_window.h), and so does the
+// calling thread of a loader without workers. What goes wrong with a batch is published in its place, for
+// next() to throw when its turn comes.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -22,7 +22,7 @@ struct FillerOptions {
   bool ends_when_broken = false;
   /// begin() returns at once, and a thread of the filler's own samples: where that waits for other machines.
   bool samples_in_background = false;
-  /// In which its batches announce their rows; null: there is no cache. It outlives the filler.
+  /// Its batches announce their rows in this turn; null: there is no cache. It must outlive the filler.
   AnnounceTurn* turn = nullptr;
 };
 
@@ -34,19 +34,19 @@ class BatchFiller {
 
   /// Samples the claimed batch, or begins to; only with nothing under way.
   void begin(const Claim& claim);
-  /// Whether the batch under way is sampled; waits `limit` at most.
+  /// Returns whether the batch under way is sampled; waits `limit` at most.
   bool await_sample(std::chrono::milliseconds limit);
-  /// Whether a batch was begun that is not published yet.
+  /// Returns whether a batch was begun that is not published yet.
   bool under_way() const { return claim_.has_value(); }
   /// Asks for the memory of the batch under way, which is sampled, where that was not done.
   void ask();
-  /// Bytes of that batch.
+  /// Returns the bytes of the batch under way.
   std::size_t bytes() const { return bytes_; }
   Claim& claim() { return *claim_; }
-  /// Writes and publishes it where its memory was granted, or drops it where its epoch was left. False:
-  /// neither. After ask().
+  /// Writes and publishes the batch under way where its memory was granted, or drops it where its epoch was
+  /// left. Returns false where it did neither. Call it after ask().
   bool try_finish();
-  /// The maker goes, and what it has of a GPU's memory with it.
+  /// Notes that the maker goes, and what it has of a GPU's memory with it.
   void note_end() { note_gpu_use({.gpu_batches = used_.gpu_batches, .cpu_batches = used_.cpu_batches}); }
   const BlockMaker& maker() const { return maker_; }
 

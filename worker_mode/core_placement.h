@@ -19,14 +19,14 @@ struct CorePlan {
   std::vector<std::vector<int>> workers;  // [num_workers]
 };
 
-/// Pure arithmetic. A share of k cores and w workers: where w < k the last w cores go to one worker each and
-/// the trainer keeps the rest; else all run on the whole share and the kernel balances.
+/// Plans by pure arithmetic. With a share of k cores and w workers: where w < k the last w cores go to one
+/// worker each and the trainer keeps the rest; else all run on the whole share and the kernel balances.
 CorePlan plan_cores(const CoreQuery& query);
 
-/// The query for this process: its affinity, and LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun sets them. Where
-/// the launcher has given this rank other cores than it has itself, they are not shared out again. No cores
-/// where it does not tell how many ranks are on this machine: then nothing is placed, and the kernel
-/// balances.
+/// Returns the query for this process: its affinity, and LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun sets
+/// them. Where the launcher has given this rank other cores than it has itself, they are not shared out
+/// again. It has no cores where the launcher does not tell how many ranks are on this machine: then nothing
+/// is placed, and the kernel balances.
 CoreQuery query_cores(int num_workers);
 
 }  // namespace hopfeed

@@ -1,8 +1,8 @@
-// How a sampling worker of a server learns what a job is. It asks for the job's number over a socket that it
-// inherited, and is answered with descriptors: a memfd that holds the job as JSON, and, where the job's seeds
-// are given ones, the memfd of the packed seeds, of which there is one physical copy for all workers, and the
-// dataset's row cache where it has one. Where there is no such job, none come. It also asks which of its jobs
-// are gone, to let go of what they hold.
+// A sampling worker of a server learns by this what a job is. It asks for the job's number over a socket that
+// it inherited, and is answered with descriptors: a memfd that holds the job as JSON, and, where the job's
+// seeds are given ones, the memfd of the packed seeds, of which there is one physical copy for all workers,
+// and the dataset's row cache where it has one. Where there is no such job, none come. It also asks which of
+// its jobs are gone, to let go of what they hold.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace hopfeed {
 
-/// One job, as a worker has to know it.
+/// A JobDescription is one job, as a worker has to know it.
 struct JobDescription {
   std::string dataset;         // absolute path of the folder
   std::uint64_t manifest = 0;  // manifest_hash() of what is in it
@@ -25,11 +25,11 @@ struct JobDescription {
   bool check_finite = false;
 
   std::string to_json() const;
-  /// Throws kCorrupt.
+  /// Reads the description. Throws kCorrupt.
   static JobDescription from_json(const std::string& text);
 };
 
-/// The descriptors of a job, which may be sent to any number of workers.
+/// JobFiles are the descriptors of a job, which may be sent to any number of workers.
 struct JobFiles {
   std::shared_ptr<const OwnedFd> description;  // JobDescription as JSON; none: there is no such job
   std::shared_ptr<const OwnedFd> seeds;        // as BatchSource::pack() wrote them; none: a split
@@ -37,24 +37,24 @@ struct JobFiles {
 };
 using FindJob = std::function<JobFiles(std::uint32_t job)>;
 
-/// A connected pair of sockets that keep messages whole; the second end is the worker's.
+/// JobSockets are a connected pair of sockets that keep messages whole; the second end is the worker's.
 struct JobSockets {
   JobSockets();  // throws kIo
   OwnedFd ours, workers;
 };
 
-/// The server's side: answers what a worker has asked for by now. Never waits. False where the worker is
-/// gone.
+/// Answers, on the server's side, what a worker has asked for by now. Never waits. Returns false where the
+/// worker is gone.
 bool answer_jobs(int socket, const FindJob& find);
 
-/// The worker's side: what it got, as its own descriptors.
+/// A ReceivedJob is what a worker got, as its own descriptors.
 struct ReceivedJob {
   OwnedFd description, seeds, row_cache;
 };
 /// Asks for a job and waits for the answer. Throws kNotFound where there is no such job, kPeerDied where the
 /// server is gone, kTimeout.
 ReceivedJob ask_for_job(int socket, std::uint32_t job, std::chrono::milliseconds deadline);
-/// Those of `jobs` that the server has no more. Throws kPeerDied, kTimeout.
+/// Returns the jobs that the server has no more. Throws kPeerDied, kTimeout.
 std::vector<std::uint32_t> ask_for_gone(int socket, std::span<const std::uint32_t> jobs,
                                         std::chrono::milliseconds deadline);
 

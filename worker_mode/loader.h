@@ -1,4 +1,4 @@
-// The loader: a BatchStream over sampling workers of this machine (worker mode), or, with
+// A Loader is a BatchStream over sampling workers of this machine (worker mode), or, with
 // execution.num_workers = 0, over the calling thread.
 //
 //   Loader loader({.dataset = "data", .deal = {.batch_size = 512, .rank = rank, .world_size = world}});

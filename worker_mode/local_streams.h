@@ -1,4 +1,4 @@
-// The streams of a run that samples on this machine: loaders over a dataset folder.
+// LocalStreams opens the streams of a run that samples on this machine: loaders over a dataset folder.
 #pragma once
 #include <memory>
 #include <string>
@@ -8,10 +8,9 @@
 
 namespace hopfeed {
 
-/// Loaders over a dataset folder.
 class LocalStreams final : public StreamSource {
  public:
-  /// Throws what Dataset's constructor throws.
+  /// Opens the folder. Throws what Dataset's constructor throws.
   explicit LocalStreams(std::string folder);
   const DatasetMeta& meta() const override { return meta_; }
   std::string title() const override { return folder_; }

@@ -1,4 +1,4 @@
-// What a plugin brings runs in a process of its own before the loader's process runs it, which is a
+// Tries what a plugin brings in a process of its own before the loader's process runs it, which is a
 // trainer's: constructors of a library, where nothing that they throw can be caught, and what the loader asks
 // its sampler before there are workers. A crash is then an error that names the plugin.
 #pragma once
@@ -23,8 +23,8 @@ struct SamplerTrial {
   std::int64_t batch_size = 1;
   std::chrono::milliseconds deadline;
 };
-/// Starts trial.program to make the sampler and ask how large its batches can be. Throws as try_plugin()
-/// does; what the sampler throws passes.
+/// Starts trial.program to make the sampler and ask how large its batches can be. Throws what try_plugin()
+/// throws; what the sampler throws passes.
 void try_sampler(const SamplerTrial& trial);
 
 }  // namespace hopfeed

@@ -1,9 +1,9 @@
-// Processes that fill slots, kept alive: starts them from one thread that lives as long as the loader (the
-// kernel's death signal fires when the starting thread ends), hears of deaths through pidfds, has the dead
-// worker's batches given back before its replacement is started (on a GPU once its kernels are gone), kills
-// what hangs, and gives up after too many deaths in a row without a finished batch. Its thread is also the
-// one that keeps the channel's slots. For a server it says what the jobs of its workers are, and leaves it to
-// the server what is done about batches that kill.
+// A Supervisor keeps processes that fill slots alive: it starts them from one thread that lives as long as
+// the loader (the kernel's death signal fires when the starting thread ends), hears of deaths through pidfds,
+// has the dead worker's batches given back before its replacement is started (on a GPU once its kernels are
+// gone), kills what hangs, and gives up after too many deaths in a row without a finished batch. Its thread
+// is also the one that keeps the channel's slots. For a server it says what the jobs of its workers are, and
+// leaves it to the server what is done about batches that kill.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -26,7 +26,7 @@
 
 namespace hopfeed {
 
-/// A worker that died, and what it was at.
+/// A WorkerDeath is a worker that died, and what it was at.
 struct WorkerDeath {
   std::uint32_t worker = 0;
   std::string cause;                 // how it ended, and what it said before
@@ -43,14 +43,15 @@ struct SupervisorOptions {
   std::chrono::milliseconds batch_deadline{};
   std::chrono::milliseconds start_deadline{};
   int max_restarts = 0;
-  /// False: another thread waits on the channel's doorbell and calls ChannelHost::service() when it was rung.
+  /// Where it is false, another thread waits on the channel's doorbell and calls ChannelHost::service() when
+  /// it was rung.
   bool answers_doorbell = true;
-  /// For workers that ask for jobs (WorkerConfig::asks_for_jobs). Called by the supervisor's thread.
+  /// It serves workers that ask for jobs (WorkerConfig::asks_for_jobs). The supervisor's thread calls it.
   FindJob find_job = nullptr;
-  /// Called by the supervisor's thread for each death, before the dead worker's batches are planned again.
+  /// The supervisor's thread calls it for each death, before the dead worker's batches are planned again.
   /// With it the channel fails only where workers cannot start: what is done about batches that kill is
-  /// decided there. Returns how many workers in a row what this one was filling has killed: the more, the
-  /// later its replacement starts. Must not throw.
+  /// decided there. It returns how many workers in a row what this one was filling has killed: the more, the
+  /// later its replacement starts. It must not throw.
   std::function<int(const WorkerDeath& death)> on_death = nullptr;
 };
 
@@ -67,7 +68,7 @@ class Supervisor final : public SlotFillers {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// What a worker was seen doing; the same thing for too long means that it hangs.
+  /// Activity is what a worker was seen doing; the same thing for too long means that it hangs.
   struct Activity {
     enum class Kind { kStarting, kFilling, kWaiting } kind = Kind::kStarting;
     std::uint32_t slot = 0, generation = 0;  // that it fills
@@ -95,7 +96,7 @@ class Supervisor final : public SlotFillers {
   void bury_the_dead();
   bool work_ended(std::size_t number) const;
   WorkerDeath death_of(std::size_t number, const std::string& cause) const;
-  /// `deaths_of_batch`: as on_death says, where there is one.
+  /// Counts a death; `deaths_of_batch` is what on_death says, where there is one.
   void count_death(std::size_t number, const WorkerDeath& death, int deaths_of_batch);
   void kill_the_hung();
   Clock::duration patience_with(const Activity& activity) const;

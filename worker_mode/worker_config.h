@@ -1,7 +1,7 @@
-// What a worker is told: a line of JSON in a memfd, and inherited file descriptors under fixed numbers. The
-// loader writes one per start; hopfeed-worker reads it. Both come from one build, so there is no version in
-// it. A loader's worker has one job, which is told here; a server's asks for each job that it is to serve
-// (job_files.h).
+// A WorkerConfig is what a worker is told: a line of JSON in a memfd, and inherited file descriptors under
+// fixed numbers. The loader writes one per start; hopfeed-worker reads it. Both come from one build, so there
+// is no version in it. A loader's worker has one job, which is told here; a server's asks for each job that
+// it is to serve (job_files.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace hopfeed {
 
-/// Inherited descriptors; nothing else stays open in a worker.
+/// These descriptors are inherited; nothing else stays open in a worker.
 inline constexpr int kChannelFd = 3;   // sealed memfd
 inline constexpr int kConfigFd = 4;    // memfd with WorkerConfig as JSON
 inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
 inline constexpr int kSeedsFd = 6;     // memfd of BatchSource::pack(); only where the spec names given seeds
 inline constexpr int kJobsFd = 6;      // a server's worker: socket on which it asks for jobs (job_files.h)
 
-/// The descriptor of a worker that only tries a plugin or its sampler (plugin_trial.h), which has no
-/// channel: a memfd for kTrialPassed, or for what the plugin's constructors threw.
+/// A worker that only tries a plugin or its sampler (plugin_trial.h) has this descriptor, and no channel: a
+/// memfd for kTrialPassed, or for what the plugin's constructors threw.
 inline constexpr int kTrialFd = 3;
 inline constexpr std::string_view kTrialPassed = "passed";
 inline constexpr std::size_t kMaxTrialReport = 4096;
@@ -43,11 +43,11 @@ struct WorkerConfig {
   std::int64_t gpu_cache_sharers = 1;  // workers that hold rows on that device
   int device_fd = -1;                  // inherited, of the channel's part there
   std::size_t max_scratch = 0;         // bytes that makers of several jobs may keep; 0: any
-  /// Bytes that the scratch of a batch may take; by default any.
+  /// The scratch of a batch may take so many bytes; by default any.
   std::size_t batch_memory = std::numeric_limits<std::size_t>::max();
 
   std::string to_json() const;
-  /// Throws kCorrupt.
+  /// Reads the configuration. Throws kCorrupt.
   static WorkerConfig from_json(const std::string& text);
 };
 

@@ -1,6 +1,6 @@
-// One worker process, seen from its loader: started with posix_spawn (never fork: threads of OpenMP, CUDA or
-// c10d would be lost in the child), watched and killed through its pidfd, so that a reused pid is never taken
-// for it.
+// A WorkerProcess is one worker process, seen from its loader: started with posix_spawn (never fork: threads
+// of OpenMP, CUDA or c10d would be lost in the child), watched and killed through its pidfd, so that a reused
+// pid is never taken for it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace hopfeed {
 
-/// A memfd that holds these bytes, for a worker to inherit. Throws kNoSpace or kIo.
+/// Makes a memfd that holds these bytes, for a worker to inherit. Throws kNoSpace or kIo.
 OwnedFd memfd_of(const char* name, const void* bytes, std::size_t size);
 
 struct InheritedFd {
@@ -32,7 +32,8 @@ class WorkerProcess {
   int pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once it is dead
   void kill();
-  /// How a dead process ended: "worker process 123 was killed by signal 9 (Killed)". Waits for the death.
+  /// Waits for the death, and returns how the process ended: "worker process 123 was killed by signal 9
+  /// (Killed)".
   std::string reap();
 
  private:

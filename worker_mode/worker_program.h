@@ -1,4 +1,4 @@
-// Where the program of the sampling workers is.
+// Finds the program of the sampling workers.
 #pragma once
 #include <string>
 

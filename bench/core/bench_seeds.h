@@ -1,5 +1,5 @@
-// What the batches of a benchmark start from: the nodes of split "train", or, where the options ask for
-// links, random edges of their type.
+// BenchSeeds holds what the batches of a benchmark start from: the nodes of split "train", or, where the
+// options ask for links, random edges of their type.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,9 +22,9 @@ class BenchSeeds {
   BenchSeeds(const BenchSeeds&) = delete;
   BenchSeeds& operator=(const BenchSeeds&) = delete;
 
-  /// Positions of an epoch.
+  /// Returns the positions of an epoch.
   std::int64_t size() const { return links_ ? links_->size() : nodes_->size(); }
-  /// Both view this.
+  /// Returns fields that view this object.
   std::unique_ptr<SeedFields> fields() const;
   BatchMaker maker() const;
 

@@ -1,4 +1,4 @@
-// One CUDA call, one check: a failure becomes an Error that names the call.
+// Checks each CUDA call: a failure becomes an Error that names the call.
 #pragma once
 #include <cuda_runtime.h>
 

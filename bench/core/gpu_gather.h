@@ -1,5 +1,5 @@
-// Feature rows into device memory (gpu/batches/device_rows.h): rows that it holds, rows read over UVA, and
-// mixtures, against copies on the same card. gpu_gather_on.h measures, over a backend.
+// Measures feature rows into device memory (gpu/batches/device_rows.h): rows that it holds, rows read over
+// UVA, and mixtures, against copies on the same card. gpu_gather_on.h measures over a backend.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -15,7 +15,7 @@ struct GpuGatherOptions {
   int repetitions = 9;                            // medians are taken over these
 };
 
-/// Rows read over UVA.
+/// InPlaceRate is a rate of rows read over UVA.
 struct InPlaceRate {
   std::size_t stride = 0;  // from a row to the next
   bool sorted = false;     // the device sorts the ids first, which counts

@@ -1,4 +1,5 @@
-// See gpu_gather.h. Over a backend (gpu/device/host_backend.h), so that it can be tried where no card is.
+// Measures what gpu_gather.h says over a backend (gpu/device/host_backend.h), so that it can be tried where
+// no card is.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -67,7 +68,7 @@ class GpuGatherMeter {
     return plan;
   }
 
-  /// Median seconds of `work`, which is repeated between two waits.
+  /// Returns the median seconds of `work`, which is repeated between two waits.
   template <class Work>
   double seconds(const Work& work) {
     std::vector<double> times;

@@ -1,4 +1,4 @@
-// What the card and its bus to host memory can do at best, and whether the mechanisms that hopfeed's
+// Measures what the card and its bus to host memory can do, and whether the mechanisms that hopfeed's
 // CUDA design rests on work here. Plain C++ for the caller; the CUDA is in gpu_limits.cu, which only builds
 // with -DHOPFEED_CUDA=ON see.
 //

@@ -1,5 +1,6 @@
-// Sampling on a card of a graph that no dataset has to be made for: a kernel writes it into pinned memory, at
-// the size of ogbn-papers100M where nobody asks for another. gpu_made_graph_on.h measures, over a backend.
+// Measures sampling on a card of a graph that no dataset has to be made for: a kernel writes it into pinned
+// memory, at the size of ogbn-papers100M where nobody asks for another. gpu_made_graph_on.h measures over a
+// backend.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,10 +26,10 @@ struct MadeGraphRates {
   std::int64_t verified_edges = 0;
 };
 
-/// On the first card. Throws kNotFound where there is none, kUnsupported in a build without CUDA, kNoSpace
-/// where the graph does not fit into memory, kCorrupt where a sampled edge is none of the graph.
+/// Measures on the first card. Throws kNotFound where there is none, kUnsupported in a build without CUDA,
+/// kNoSpace where the graph does not fit into memory, kCorrupt where a sampled edge is none of the graph.
 MadeGraphRates measure_made_graph(const MadeGraphOptions& options);
-/// On this host, by the twin of the card's backend: to try it where no card is.
+/// Measures on this host, by the twin of the card's backend: to try it where no card is.
 MadeGraphRates measure_made_graph_on_host(const MadeGraphOptions& options);
 
 }  // namespace hopfeed::bench

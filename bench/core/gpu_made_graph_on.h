@@ -1,4 +1,4 @@
-// See gpu_made_graph.h. Over a backend (gpu/device/host_backend.h).
+// Measures what gpu_made_graph.h says. It runs over a backend (gpu/device/host_backend.h).
 //
 // Node i is the i-th by degree: the rows of the first i nodes have edges * sqrt(i / nodes) edges, a power
 // law. Sources are drawn in proportion to degrees: node nodes * u^2, for u uniform in [0, 1).
@@ -20,7 +20,7 @@
 
 namespace hopfeed::bench {
 
-/// Item i of nodes + 1.
+/// Writes item i of nodes + 1.
 struct MakeRows {
   RowRecord* rows = nullptr;
   std::int64_t nodes = 0, edges = 0;
@@ -32,7 +32,7 @@ struct MakeRows {
   }
 };
 
-/// Item e of edges.
+/// Writes item e of edges.
 struct MakeSources {
   std::int32_t* sources = nullptr;
   std::int64_t nodes = 0;
@@ -143,7 +143,7 @@ class MadeGraphMeter {
       throw Error(ErrorCode::kUnsupported, "the card does not sample such a batch; lower the fanouts");
   }
 
-  /// Throws kCorrupt unless each edge is one of its destination's row; how many there are.
+  /// Throws kCorrupt unless each edge is one of its destination's row; returns how many there are.
   std::int64_t verify(const gpu::EngineResult& result) const {
     const gpu::EngineNodes& nodes = result.nodes[0];
     const gpu::EngineEdges& edges = result.edges[0];

@@ -1,5 +1,5 @@
-// What this machine can do at best, by the shortest loops that do it. Benchmarks quote their figures as a
-// share of these, measured in the same run on the same array.
+// Measures what this machine can do at best, by the shortest loops that do it. Benchmarks quote their figures
+// as a share of these, measured in the same run on the same array.
 #pragma once
 #include <cstdint>
 
@@ -15,14 +15,14 @@ struct LimitOptions {
                         // where they differ
 };
 
-/// Random 4-byte reads per second, prefetched, over the indices of all partitions of an edge type. Throws
-/// kUnsupported where they are int64, kInvalid where there are none.
+/// Returns random 4-byte reads per second, prefetched, over the indices of all partitions of an edge type.
+/// Throws kUnsupported where they are int64, kInvalid where there are none.
 Rate random_reads_per_s(const CscView& csc, const LimitOptions& options);
-/// Bytes per second of copying random rows into reused memory.
+/// Returns the bytes per second of copying random rows into reused memory.
 Rate row_gather_bytes_per_s(const AttrView& attr, std::int64_t num_rows, const LimitOptions& options);
-/// Bytes per second of memcpy between two buffers larger than any cache, counted once.
+/// Returns the bytes per second of memcpy between two buffers larger than any cache, counted once.
 Rate copy_bytes_per_s(const LimitOptions& options);
-/// Bytes per second of reading an array from front to back.
+/// Returns the bytes per second of reading an array from front to back.
 Rate sequential_bytes_per_s(const LimitOptions& options);
 
 }  // namespace hopfeed::bench

@@ -1,12 +1,12 @@
-// Samplers without pipelines, of every kind that can be measured: one node after the other, maps for local
-// ids. Slow and obviously right; `--verify` compares the fast ones with it, array by array.
+// These samplers have no pipelines, for every kind that can be measured: node after node, maps for local
+// ids. They are slow and obviously right; `--verify` compares the fast ones with it, array by array.
 //
 // This is the independent restatement of docs/architecture.md: it has the order of a batch, the rules of what
-// is drawn and the random numbers from its words, and shares no code with the samplers (core/draws,
-// core/draws) nor with the tests' oracle (tests/oracle), which knows random numbers as core/draws makes
-// them. A mistake there would be in both of those, and is seen here. Only the dataset and its rows are read
-// by the core; and since it reads them in place, it verifies graphs that do not fit into the oracle's edge
-// lists.
+// draws,/is drawn and the random numbers from its words, and shares no code with the samplers
+// (core/sampler,/draws, core/draws) nor with the tests' oracle (tests/oracle), which knows random numbers as
+// core/draws makes them. A mistake there would be in both of those, and is seen here. Only the dataset and
+// its rows are read by the core; and since it reads them in place, it verifies graphs that do not fit into
+// the oracle's edge lists.
 #pragma once
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints results.json of bench/peers.sh as a chart in SVG: one panel per measure that has a rate, one bar per peer, from zero on.
+"""Prints results.json of bench/peers.sh as a chart in SVG: one panel per measure that has a rate, one bar per loader, from zero on.
 
 Usage: chart.py RESULTS.json
 """
@@ -29,7 +29,7 @@ def panel(document, measure, top):
     values = {peer: value_of(document, peer, measure) for peer in peers}
     longest = max((value for value in values.values() if value is not None), default=0)
     times = ahead(document, measure)
-    title = f"{MEASURES[measure].title}, {MEASURES[measure].unit}" + (f": {times:.1f} times the best peer" if times else "")
+    title = f"{MEASURES[measure].title}, {MEASURES[measure].unit}" + (f": {times:.1f} times the best other loader" if times else "")
     parts = [text(0, top + 18, title, font_weight="bold")]
     y = top + HEADING - 10
     for peer in peers:
@@ -47,7 +47,7 @@ def panel(document, measure, top):
 
 def chart(document):
     graph = document["graph"]
-    parts = [text(0, 20, f"hopfeed and its peers: {graph['nodes']:,} nodes, {graph['edges']:,} edges, [{graph['fanouts']}], batch {graph['batch_size']}, one machine, "
+    parts = [text(0, 20, f"hopfeed and other loaders: {graph['nodes']:,} nodes, {graph['edges']:,} edges, [{graph['fanouts']}], batch {graph['batch_size']}, one machine, "
                          "one run", font_size="15")]
     top = 34
     for measure in measured(document):

@@ -1,6 +1,6 @@
-"""What the programs of all peers share: the exported graph, the clock, the loop over a loader, a worker's death, one JSON line.
+"""What the programs of all loaders share: the exported graph, the clock, the loop over a loader, a worker's death, one JSON line.
 
-A peer's program is called with a measure and prints one JSON object with that measure's keys, which docs/benchmarks.md lists.
+A loader's program is called with a measure and prints one JSON object with that measure's keys, which docs/benchmarks.md lists.
 """
 import argparse
 import json
@@ -151,7 +151,7 @@ def kill_worker(batches, worker, expected):
             if taken == KILL_AFTER:
                 os.kill(worker(), signal.SIGKILL)
                 tell(killed=True)
-    except Exception as error:  # whatever the peer throws is what its user sees
+    except Exception as error:  # whatever the loader throws is what its user sees
         tell(error=str(error).strip().splitlines()[0][:200])
     tell(expected=expected)
     os._exit(0)  # nobody waits for workers
@@ -221,7 +221,7 @@ def parse(argv=None):
     parser.add_argument("--bytes", type=int, default=152_000_000, help="of the batch that is handed over")
     parser.add_argument("--patience", type=float, default=30, help="seconds without a batch after which a loader hangs")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE: a setting of the peer")
+    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE: a setting of the loader")
     args = parser.parse_args(argv)
     args.settings = dict(pair.split("=", 1) for pair in args.set)
     args.link_batch = max(1, args.batch_size // 4)  # with one negative each, as many ends as a batch of nodes has seeds

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A dataset of hopfeed as the peers read a graph: indptr and indices in .npy files, seeds and links as ids, and graph.json, which names the files.
+"""A dataset of hopfeed as the other loaders read a graph: indptr and indices in .npy files, seeds and links as ids, and graph.json, which names the files.
 
 Usage: export.py DATASET FOLDER
 
-Ids are those of the dataset's own order, hot nodes first: the peers too get the order that hopfeed's import makes. What the
+Ids are those of the dataset's own order, hot nodes first: the others too get the order that hopfeed's import makes. What the
 dataset already has as a plain array (indices, weights, features) is named where it lies, not copied.
 """
 import json
@@ -29,7 +29,7 @@ def links_of(indptr, indices):
 def export(dataset, folder):
     meta = json.loads((dataset / "meta.json").read_text())
     if meta["partitions"] != 1:
-        sys.exit(f"export.py: {dataset} has {meta['partitions']} partitions; the peers measure one: export the dataset that it was cut from")
+        sys.exit(f"export.py: {dataset} has {meta['partitions']} partitions; the loaders measure one: export the dataset that it was cut from")
     folder.mkdir(parents=True, exist_ok=True)
     part, types = dataset / "part-0000", meta["node_types"]
     names = [node_type["name"] for node_type in types]

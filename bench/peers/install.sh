@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs one peer into an environment of its own, DIR/PEER, from PyPI or, pyg-lib, from its sources; does nothing where it is
+# Installs one loader into an environment of its own, DIR/PEER, from PyPI or, pyg-lib, from its sources; does nothing where it is
 # already there.
 # What cannot be installed is one line in DIR/PEER/missing, which the table shows; the whole story is in DIR/PEER.log.
 set -euo pipefail
@@ -21,7 +21,7 @@ HELP
 }
 
 [[ ${1-} != --help && ${1-} != -h ]] || { usage; exit 0; }
-(($# == 2 || $# == 3)) || die "give a peer and a folder (see bench/peers/install.sh --help)"
+(($# == 2 || $# == 3)) || die "give a loader and a folder (see bench/peers/install.sh --help)"
 peer=$1 sources=${3-}
 torch_version=$(sed -n 's/^torch==\([0-9.]*\).*/\1/p' "$root/scripts/requirements.txt")
 pyg_version=2.8.1 sparse_version=0.6.18
@@ -42,7 +42,7 @@ case $peer in
   # pandas, pyyaml and the last torchdata with datapipes: GraphBolt imports them, the package does not say so.
   graphbolt) packages=(torch==2.2.1 dgl==2.1.0 torchdata==0.7.1 pydantic pyyaml pandas "numpy<2") ;;
   glt) packages=(torch==2.5.1 graphlearn-torch==0.2.4 "torch-geometric==2.6.1" numpy) ;;
-  *) die "no peer '$peer'; there are pyglib, pyg, graphbolt and glt" ;;
+  *) die "no loader '$peer'; there are pyglib, pyg, graphbolt and glt" ;;
 esac
 
 mkdir -p "$2" 2>/dev/null || die "cannot make the folder '$2'; give a writable one"
@@ -55,7 +55,7 @@ if [[ $(cat "$stamp" 2>/dev/null) == "$wanted" ]]; then
   exit 0
 fi
 
-# give_up WHY: what the table will say of this peer.
+# give_up WHY: what the table will say of this loader.
 give_up() {
   mkdir -p "$folder"
   printf '%s\n' "$*" >"$folder/missing"
@@ -65,7 +65,7 @@ give_up() {
 # The last error that pip or the compiler wrote.
 reason() { grep -oE '(ERROR|error): .*|No space left on device' "$log" | tail -n 1 | cut -c 1-160; }
 
-# Prints a Python that the peers' packages are built for.
+# Prints a Python that the loaders' packages are built for.
 find_python() {
   local candidate
   for candidate in "${HOPFEED_PEER_PYTHON-}" python3.11 python3.10 "$HOME"/.pyenv/versions/3.11.*/bin/python3 "$HOME"/.pyenv/versions/3.10.*/bin/python3 /usr/bin/python3; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures hopfeed and the peers by turns and writes one JSON document; bench/peers.sh calls it once everything is installed.
+"""Measures hopfeed and other loaders by turns and writes one JSON document; bench/peers.sh calls it once everything is installed.
 
 Each measure runs for one peer after the other, in each round, so that whatever the machine does meets all of them. The first round
-tries all settings of a peer, the others its best. A program that fails, or gives nothing before the deadline, is told by its last line.
+tries all settings of a loader, the others its best. A program that fails, or gives nothing before the deadline, is told by its last line.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Unmeasured(Exception):
-    """Why a peer has no figure."""
+    """Why a loader has no figure."""
 
 
 def shared_segments():
@@ -104,7 +104,7 @@ class Runner:
         report = run_program(self.command(peer, measure, setting), environment, self.args.deadline)
         self.versions.setdefault(peer, {}).update(report.pop("versions", {}))
         if peer == "hopfeed" and measure == "handover":
-            self.handover_bytes = int(report["bytes_per_batch"])  # the peers hand over as much
+            self.handover_bytes = int(report["bytes_per_batch"])  # the other loaders hand over as much
         return report
 
 
@@ -113,7 +113,7 @@ def better(measure, a, b):
 
 
 class Result:
-    """One peer's runs of one measure."""
+    """One loader's runs of one measure."""
 
     def __init__(self, peer, measure):
         self.measure, self.key = measure, MEASURES[measure].key
@@ -166,7 +166,7 @@ def machine():
 
 
 def missing_peers(args):
-    """Peer -> why it could not be installed, as install.sh left it."""
+    """Loader -> why it could not be installed, as install.sh left it."""
     found = {}
     for peer in PEERS:
         reason = args.dir / peer / "missing"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hopfeed measured by its own programs, with the keys of the peers' programs: hopfeed-bench, and hopfeed-sample for a worker's death.
+"""hopfeed measured by its own programs, with the keys of the other loaders' programs: hopfeed-bench, and hopfeed-sample for a worker's death.
 
 Usage: peer_hopfeed.py MEASURE --bin FOLDER --nodes N --edges N --features N --fanouts F --batch-size B --seconds S
 The datasets are those that hopfeed-bench keeps in XDG_CACHE_HOME; settings: output=topology|batch of the sampler.

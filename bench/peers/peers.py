@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 class Setting(NamedTuple):
     name: str
-    arguments: tuple = ()  # of the peer's program
+    arguments: tuple = ()  # of the loader's program
     memory_kept: bool = False
 
 
@@ -98,7 +98,7 @@ PEERS = {
 
 
 def program_of(peer):
-    """What measures a peer; PyG's takes the sampler that lies in its environment."""
+    """What measures a loader; PyG's takes the sampler that lies in its environment."""
     return f"peer_{'pyg' if peer == 'pyglib' else peer}.py"
 
 
@@ -138,7 +138,7 @@ def why_missing(document, peer, measure):
 
 
 def ahead(document, measure):
-    """How many times better hopfeed is than the best peer, or None."""
+    """How many times better hopfeed is than the best other loader, or None."""
     ours = value_of(document, "hopfeed", measure) if "hopfeed" in document["peers"] else None
     theirs = [value for peer in document["peers"] if peer != "hopfeed" and (value := value_of(document, peer, measure)) is not None]
     if ours is None or not theirs:

@@ -85,7 +85,7 @@ def table(document):
     rounds = "one round" if document["rounds"] == 1 else f"medians of {document['rounds']} rounds by turns, smallest and largest in brackets"
     lines = [f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']} float32, [{graph['fanouts']}], batch {graph['batch_size']}; "
              f"{machine['cpu']}, {machine['cores']} cores; {rounds}.", ""]
-    header = ["", *(entry["title"] for entry in document["peers"].values()), "hopfeed and the best peer"]
+    header = ["", *(entry["title"] for entry in document["peers"].values()), "hopfeed and the best other"]
     lines += ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
     lines += ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows(document)]
     return "\n".join([*lines, "", *(f"- {note}" for note in notes(document))])

@@ -1,4 +1,4 @@
-// CPU time of several processes together.
+// Counts the CPU time of several processes together.
 #pragma once
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace hopfeed::bench {
 
-/// Seconds on a core of this process and of these.
+/// Returns the seconds that this process and `pids` have run on a core.
 inline double cpu_seconds(const std::vector<int>& pids) {
   rusage self{};
   getrusage(RUSAGE_SELF, &self);

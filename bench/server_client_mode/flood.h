@@ -1,5 +1,5 @@
-// Clients that a server would rather not have: one that sends one kind of frame without a pause, and, to tell
-// what it costs beside what it takes away, as much work elsewhere.
+// A Flood is a client that a server would rather not have: it sends one kind of frame without a pause. A
+// Burner is as much work elsewhere, which tells what a flood costs beside what it takes away.
 #pragma once
 #include <atomic>
 #include <string>
@@ -16,8 +16,8 @@ struct FloodKind {
   wire::FrameType type{};
   wire::Bytes payload = {};
 };
-/// The frames that cost a client nothing: pings, cancels, jobs to close, questions for the status; and jobs
-/// of half a megabyte that no server opens, for the dataset of this fingerprint.
+/// Returns the frames that cost a client nothing: pings, cancels, jobs to close, questions for the status;
+/// and jobs of half a megabyte that no server opens, for the dataset of this fingerprint.
 std::vector<FloodKind> flood_kinds(const std::string& fingerprint);
 
 /// Sends one kind and reads what it is answered, from a thread of its own, until it is destroyed.
@@ -33,7 +33,7 @@ class Flood {
   std::thread thread_;
 };
 
-/// Threads that use so many cores, as far as there are any, until it is destroyed.
+/// A Burner runs threads that use so many cores, as far as there are any, until it is destroyed.
 class Burner {
  public:
   explicit Burner(double cores);

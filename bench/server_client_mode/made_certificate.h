@@ -1,4 +1,4 @@
-// A self-signed certificate for 127.0.0.1 in a temporary folder, made by OpenSSL's program.
+// Makes a self-signed certificate for 127.0.0.1 in a temporary folder, by OpenSSL's program.
 #pragma once
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A server whose batches are ready: it answers every request at once with a block that was made before, its
+// ReadyServer has its batches ready: it answers every request at once with a block that was made before, its
 // key put right. So what is measured is the wire and the client, and not the sampling.
 #pragma once
 #include <memory>
@@ -11,7 +11,7 @@
 namespace hopfeed::bench {
 
 struct ReadyServerOptions {
-  LoaderOptions loader;     // whose first batch it sends, again and again
+  LoaderOptions loader;     // the loader whose first batch it sends, again and again
   wire::TlsFiles tls = {};  // cert empty: plain
   int copies = 4;           // of the block, sent in turn
 };

@@ -1,5 +1,5 @@
-// One step of training GraphSAGE, taken apart: what forward, loss, backward and optimizer cost in CPU time of
-// all threads and on the clock.
+// Measures one step of training GraphSAGE, taken apart: what forward, loss, backward and optimizer cost in
+// CPU time of all threads and on the clock.
 #pragma once
 #include <torch/torch.h>
 
@@ -31,8 +31,8 @@ struct StepReport {
   std::int64_t steps = 0;      // measured
 };
 
-/// Median of to_tensors() on the blocks in turn: next to nothing, but for rows that are stored in fewer bits
-/// than layers compute with.
+/// Returns the median of to_tensors() on the blocks in turn: next to nothing, but for rows that are stored in
+/// fewer bits than layers compute with.
 Cost measure_tensors(const std::vector<StepBlock>& blocks, double seconds);
 
 /// Trains on the batches in turn until `seconds` are over, each batch at least twice; the first round warms

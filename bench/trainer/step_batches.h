@@ -1,4 +1,5 @@
-// The batches that a training step is measured on, and what another program needs to take the same steps.
+// Makes the batches that a training step is measured on, and stores what another program needs to take the
+// same steps.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace hopfeed::bench {
 
-/// A batch before it is tensors.
+/// A StepBlock is a batch before it is tensors.
 struct StepBlock {
   BatchView view;
   std::shared_ptr<const void> memory;
@@ -23,9 +24,9 @@ struct StepBatches {
   std::int64_t features = 0, classes = 0;
 };
 
-/// The first `count` full batches of epoch 0 (all of them where there are fewer), seed 1. Throws kInvalid
-/// where the dataset has no features or labels. With `folder` each is also stored there for NumPy, as
-/// batch-0.npz, batch-1.npz, ...
+/// Returns the first `count` full batches of epoch 0 (all of them where there are fewer), seed 1. Throws
+/// kInvalid where the dataset has no features or labels. With `folder` each is also stored there for NumPy,
+/// as batch-0.npz, batch-1.npz, ...
 StepBatches make_batches(const BenchOptions& options, std::int64_t count,
                          const std::filesystem::path& folder = {});
 

@@ -1,4 +1,4 @@
-// --verify of what comes out of a loader: the same batch by one thread and no channel.
+// Verifies what comes out of a loader (--verify): one thread makes the same batch without a channel.
 #pragma once
 #include "core/base/error.h"
 #include "core/base/scratch.h"
@@ -17,7 +17,7 @@ class BatchVerifier {
         seeds_(dataset_.split(0, options.split), {.node_type = 0, .shuffle = options.shuffle}),
         maker_(dataset_, seeds_, options.batch) {}
 
-  /// Throws kCorrupt where the batch is another.
+  /// Throws kCorrupt where the batch differs.
   void check(const BatchView& batch) {
     const std::size_t bytes = maker_.sample(batch.key());
     block_.reserve(bytes);

@@ -1,5 +1,5 @@
-// A dataset of any size that takes no room on disk: files of holes behind right headers. It can be opened,
-// not sampled.
+// Writes a dataset of any size that takes no place on disk: files of holes behind right headers. It can be
+// opened, not sampled.
 #pragma once
 #include <cstdint>
 #include <filesystem>

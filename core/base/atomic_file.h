@@ -1,8 +1,8 @@
-// A file that appears whole or not at all. Until `commit` its bytes lie in a file without a name (O_TMPFILE)
-// in the target's folder, so that whatever kills the process leaves nothing; commit syncs them, gives them a
-// name beside the target, renames that over it, and syncs the folder. Where the file system has no files
-// without a name, the one beside the target is there from the start, and the next writer of the same target
-// sweeps what a killed one left (temporary_owner.h).
+// An AtomicFile appears whole or not at all. Until `commit` its bytes lie in a file without a name
+// (O_TMPFILE) in the target's folder, so that whatever kills the process leaves nothing; commit syncs them,
+// gives them a name beside the target, renames that over it, and syncs the folder. Where the file system has
+// no files without a name, the one beside the target is there from the start, and the next writer of the same
+// target sweeps what a killed one left (temporary_owner.h).
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace hopfeed {
 
-/// Whether what is written is to outlast a power failure.
+/// Sync says whether what is written is to outlast a power failure.
 enum class Sync { kYes, kNo };
 
 class AtomicFile {
@@ -29,14 +29,14 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends. Throws kNoSpace or kIo.
+  /// Appends bytes. Throws kNoSpace or kIo.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// Afterwards the file is there, also after a power failure (Sync::kYes). Once, and nothing is written
-  /// behind it.
+  /// Puts the file in its place, where it is also after a power failure (Sync::kYes). Call it once; nothing
+  /// is written after it.
   void commit();
 
-  /// The descriptor that holds the bytes.
+  /// Returns the descriptor that holds the bytes.
   int fd() const { return fd_.get(); }
 
  private:
@@ -48,8 +48,8 @@ class AtomicFile {
   bool named_ = false;  // there is a file called `beside_`, and it is ours
 };
 
-/// The descriptor of this process that a link stands for, as /dev/stdout does: a file must not take that
-/// link's place.
+/// Returns the descriptor of this process that a link stands for, as /dev/stdout does: a file must not take
+/// that link's place.
 std::optional<int> descriptor_behind(const std::filesystem::path& link);
 
 /// Makes the names in a folder last over a power failure.

@@ -1,7 +1,7 @@
-// Bytes that anybody may have sent or written, taken from front to back: what every reader of such bytes
-// stands on. A length is compared with what is left before anything is taken, and no product of a count and a
-// size overflows. What is said of bytes that are too few is the reader's: `fail` throws it, and never
-// returns.
+// ByteCursor takes bytes that anybody may have sent or written, from front to back: every reader of such
+// bytes stands on it. A length is compared with what is left before anything is taken, and no product of a
+// count and a size overflows. The reader says what is wrong with bytes that are too few: `fail` throws it,
+// and never returns.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -18,7 +18,7 @@ class ByteCursor {
 
   std::span<const std::byte> left() const { return left_; }
 
-  /// The next `count` elements of `each` bytes, at least one.
+  /// Takes the next `count` elements of `each` bytes, at least one.
   template <std::invocable Fail>
   std::span<const std::byte> take(std::uint64_t count, std::size_t each, Fail fail) {
     if (count > left_.size() / each) fail();
@@ -26,14 +26,14 @@ class ByteCursor {
     left_ = left_.subspan(taken.size());
     return taken;
   }
-  /// The next `count` elements, where they are: `left()` is aligned for them.
+  /// Takes the next `count` elements, where they are: `left()` is aligned for them.
   template <class Element, std::invocable Fail>
   std::span<const Element> array(std::uint64_t count, Fail fail) {
     static_assert(std::is_trivially_copyable_v<Element>);
     const std::span<const std::byte> taken = take(count, sizeof(Element), fail);
     return {reinterpret_cast<const Element*>(taken.data()), static_cast<std::size_t>(count)};
   }
-  /// A copy of the next one, wherever it is.
+  /// Takes a copy of the next record, wherever it is.
   template <class Record, std::invocable Fail>
   Record record(Fail fail) {
     static_assert(std::is_trivially_copyable_v<Record>);

@@ -1,5 +1,5 @@
-// What a disk has room for, and errors of writing that say so: the file or folder, what it needs, what is
-// free.
+// Compares what is to be written with what a disk has free, and says in errors of writing: the file or
+// folder, what it needs, what is free.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -7,12 +7,12 @@
 namespace hopfeed {
 
 /// Throws kNoSpace where the disk of `folder` has fewer free bytes than `target` needs. A file system that
-/// does not tell has room.
+/// does not tell is taken to have enough.
 void require_disk_room(const std::filesystem::path& folder, std::uint64_t needed,
                        const std::filesystem::path& target);
 
-/// Throws as throw_errno("cannot write ...") does; where the disk was full, with the bytes that `file` needs
-/// and those that there are.
+/// Throws as throw_errno("cannot write ...") does; where the disk was full, it adds the bytes that `file`
+/// needs and those that there are.
 [[noreturn]] void throw_write_errno(const std::filesystem::path& file, int errno_value, std::uint64_t needed);
 
 }  // namespace hopfeed

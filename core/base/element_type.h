@@ -1,5 +1,5 @@
-// Element types of arrays on disk and in a batch block. The numbers are part of both formats: append, never
-// renumber.
+// ElementType is the type of arrays' elements on disk and in a batch block. The numbers are part of both
+// formats: append, never renumber.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,30 +26,32 @@ enum class ElementType : std::uint16_t {
   kInt4Scaled = 13,
 };
 
-/// Whether each row has a scale before its elements, so that the row, and not the element, is what is read.
+/// Returns whether each row has a scale before its elements, so that the row, and not the element, is what is
+/// read.
 constexpr bool has_scale(ElementType type) {
   return type == ElementType::kInt8Scaled || type == ElementType::kInt4Scaled;
 }
 inline constexpr std::int64_t kScaleBytes = 4;  // a float32 before the elements
-/// Bytes of a row of `elements` elements of a type with a scale, which is included.
+/// Returns the bytes of a row of `elements` elements of a type with a scale, which is included.
 constexpr std::int64_t quantised_row_bytes(ElementType type, std::int64_t elements) {
   return kScaleBytes + (type == ElementType::kInt4Scaled ? elements / 2 + elements % 2 : elements);
 }
-/// Bytes of one element; 0 for a number that is no ElementType. Of types with a scale 1: their rows are bytes
-/// to whoever moves them.
+/// Returns the bytes of one element; 0 for a number that is no ElementType, and 1 for types with a scale:
+/// their rows are bytes to whoever moves them.
 std::size_t element_bytes(ElementType type);
-/// Bytes of a row of this shape (of one element where it is empty), and of an array of rows; nothing where no
-/// number holds them or a dimension is negative, and for an array without rows of a type with a scale.
+/// Returns the bytes of a row of this shape (of one element where it is empty), and of an array of rows;
+/// nothing where no number holds them or a dimension is negative, and for an array without rows of a type
+/// with a scale.
 std::optional<std::int64_t> bytes_of_row(ElementType type, std::span<const std::int64_t> shape);
 std::optional<std::int64_t> bytes_of_array(ElementType type, std::span<const std::int64_t> shape);
-/// "int64", "bfloat16", ...: the names in meta.json; "?" for a number that is no ElementType.
+/// Returns the name in meta.json ("int64", "bfloat16", ...); "?" for a number that is no ElementType.
 const char* to_string(ElementType type);
-/// The inverse of to_string; throws kInvalid for an unknown name.
+/// Returns the type of a name, as to_string() gives it; throws kInvalid for an unknown name.
 ElementType element_type_from(std::string_view name);
-/// NumPy's type string ("<i8"). What NumPy lacks is named in meta.json: bfloat16 is stored as "<u2", rows
-/// with a scale as "|u1".
+/// Returns NumPy's type string ("<i8"). What NumPy lacks is named in meta.json: bfloat16 is stored as "<u2",
+/// rows with a scale as "|u1".
 const char* npy_descr(ElementType type);
-/// The number at an address, of type float32, float64, int32 or int64: what weights are stored as.
+/// Returns the number at an address, of type float32, float64, int32 or int64: what weights are stored as.
 inline double number_at(const std::byte* at, ElementType type) {
   switch (type) {
     case ElementType::kFloat32:

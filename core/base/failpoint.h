@@ -1,5 +1,5 @@
-// Crash points for tests: FAILPOINT("name") does what HOPFEED_FAIL says at its n-th hit in this process, and
-// is `false` and no code at all where HOPFEED_FAILPOINTS is off (release builds).
+// Tests crash at named points: FAILPOINT("name") does what HOPFEED_FAIL says at its n-th hit in this process,
+// and is `false` and no code at all where HOPFEED_FAILPOINTS is off (release builds).
 //
 //   HOPFEED_FAIL=name=action@n[,name=action@n...]        n: the n-th hit, or * for every one
 //     kill         SIGKILL to this process           stop       SIGSTOP to this process
@@ -13,7 +13,7 @@
 
 namespace hopfeed {
 
-/// All of them; a test hits each one.
+/// These are all failpoints; a test hits each one.
 inline constexpr std::string_view kFailpoints[] = {
     "worker.start",            // hopfeed-worker: before it attaches
     "channel.before_claim",    // a planned slot is found, not yet taken
@@ -31,24 +31,24 @@ inline constexpr std::string_view kFailpoints[] = {
     "file.unnamed",            // error: the file system has no files without a name
     "dataset.write",           // a step of writing a dataset folder; error: the disk is full
     "device.allocate",         // of gpu/device/host_backend.h. error: the device has no memory left
-    "device.share",            // error: none for slots that processes share
-    "device.import",           // error: a worker cannot import them
+    "device.share",            // error: the device has no memory for slots that processes share
+    "device.import",           // error: a worker cannot import such slots
     "device.lost",             // error: the device is gone for good
     "device.launch",           // before each kernel
     "device.kernel",           // a kernel that goes on when its process is dead (tests/gpu/fake_room.h)
     "cache.joined",            // a process has become a member of the dynamic cache
     "server.read_open",        // before a client's OPEN is read
     "server.answer",           // before a question about partitions is answered
-    "cache.locked",            // has a section's mutex
+    "cache.locked",            // a process has a section's mutex
     "cache.mid_announce",      // a row of a batch is marked as wanted, its frame not yet moved
     "cache.mid_list",          // a frame is half on its list
     "cache.mid_take",          // a frame is pinned
-    "cache.pinned",            // all of a batch's rows that are there
+    "cache.pinned",            // all rows of a batch that are there are pinned
     "cache.mid_claim",         // a frame is to be filled, its row does not know of it
     "cache.reading",           // before each row that is copied into a frame
-    "cache.filled",            // all are, none is valid
+    "cache.filled",            // all rows are copied, none is valid
     "cache.mid_publish",       // a frame is valid, and on no list
-    "cache.mid_rebuild",       // of the lists, after the death of the mutex's owner
+    "cache.mid_rebuild",       // the lists are half made, after the death of the mutex's owner
     "cache.mid_sweep",         // what dead members left is taken back, their slots not yet
 };
 

@@ -1,6 +1,6 @@
-// float16 and bfloat16 by their bits, the same on every machine: rounded to the nearest, ties to even; what
-// is too large becomes infinite; a NaN keeps its sign and the upper bits of its payload, and is quiet. The
-// other way is exact.
+// Converts float16 and bfloat16 by their bits, the same on every machine: values are rounded to the nearest,
+// ties to even; what is too large becomes infinite; a NaN keeps its sign and the upper bits of its payload,
+// and is quiet. The other way is exact.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -27,7 +27,7 @@ constexpr std::uint16_t float16_from(float value) {
     return static_cast<std::uint16_t>(sign | (rebased + 0xFFF + (rebased >> 13 & 1)) >> 13);
   }
   if (magnitude < 0x33000000) return static_cast<std::uint16_t>(sign);  // below half of the smallest, 2^-25
-  // Subnormal: the significand, with its leading one, in units of 2^-24.
+  // A subnormal is the significand, with its leading one, in units of 2^-24.
   const std::uint32_t significand = (magnitude & 0x7FFFFF) | 0x800000, shift = 126 - (magnitude >> 23);
   const std::uint32_t whole = significand >> shift, rest = significand & ((1U << shift) - 1),
                       half = 1U << (shift - 1);

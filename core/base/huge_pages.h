@@ -1,5 +1,5 @@
-// 2 MiB pages without any system setting: what a mapping asks for, and what it really got. The answer is read
-// back from the kernel (/proc/self/smaps), never assumed: advice may be refused in silence.
+// Asks for 2 MiB pages without any system setting, and reads back from the kernel what a mapping really got
+// (/proc/self/smaps): advice may be refused in silence.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -10,15 +10,15 @@ namespace hopfeed {
 
 inline constexpr std::size_t kPageBytes = 4096, kHugePageBytes = std::size_t{2} << 20;
 
-/// kAuto: ask, take what comes. kNever: 4 KiB pages. kAlways: build them now, and fail where the kernel has
-/// none.
+/// kAuto asks, and takes what comes. kNever wants 4 KiB pages. kAlways builds them now, and fails where the
+/// kernel has none.
 enum class HugePages { kAuto, kNever, kAlways };
 
-/// "auto", "never" or "always". Throws kInvalid.
+/// Reads "auto", "never" or "always". Throws kInvalid.
 HugePages parse_huge_pages(const std::string& text);
 std::string to_string(HugePages policy);
 
-/// How the mappings that overlap a range are backed, in bytes of them.
+/// PageUse says how the mappings that overlap a range are backed, in bytes of them.
 struct PageUse {
   std::size_t resident = 0;
   std::size_t huge = 0;  // mapped by 2 MiB pages
@@ -31,8 +31,8 @@ PageUse page_use(std::span<const std::span<const std::byte>> ranges);
 /// all is as asked).
 std::size_t advise_pages(std::span<std::byte> mapping, HugePages policy);
 
-/// A free address range's start at a multiple of 2 MiB, as a hint for mmap: only such a mapping can lie on
-/// huge pages. Null where there is none.
+/// Returns a free address range's start at a multiple of 2 MiB, as a hint for mmap: only such a mapping can
+/// lie on huge pages. Null where there is none.
 void* huge_page_hint(std::size_t bytes);
 
 }  // namespace hopfeed

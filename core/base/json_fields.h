@@ -1,6 +1,6 @@
-// One object of a JSON text, read field by field, and checked: what comes over a wire or from a file is never
-// told in the words of the JSON library, and no number is cut to fit. CheckedJson reads; what it says of a
-// value that does not fit is up to those who derive from it. JsonFields has the words of most.
+// Reads one object of a JSON text field by field, checked: what comes over a wire or from a file is never
+// told in the words of the JSON library, and no number is cut to fit. CheckedJson reads; those who derive
+// from it say what is wrong with a value that does not fit. JsonFields has the words of most.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 
 namespace hopfeed {
 
-/// What was wanted where something else is.
+/// JsonWanted says what was wanted where something else is.
 enum class JsonWanted {
   kObject,    // itself; the fault has neither key nor value
   kKnownKey,  // one of `known`
@@ -40,12 +40,13 @@ struct JsonFault {
 class CheckedJson {
  public:
   bool has(const char* key) const { return object_.contains(key); }
-  /// Throws naming one that is not of these.
+  /// Throws naming a key that is not one of `keys`.
   void only(const std::vector<std::string_view>& keys) const;
-  /// Throws where it is missing. So do all below, and where the value is of another kind or out of its range.
+  /// Throws where the key is missing. So do all functions below, and where the value is of another kind or
+  /// out of its range.
   const nlohmann::json& at(const char* key) const;
   std::int64_t whole(const char* key, std::int64_t least, std::int64_t most) const;
-  /// From 0 to 2^64 - 1.
+  /// Reads a number from 0 to 2^64 - 1.
   std::uint64_t unsigned_whole(const char* key) const;
   double real(const char* key) const;
   bool flag(const char* key) const;
@@ -56,12 +57,12 @@ class CheckedJson {
   std::vector<std::string> texts(const char* key, std::int64_t most_items = INT64_MAX) const;
 
  protected:
-  /// `object` outlives this. Whether it is one, require_object() says; until then it lacks every key.
+  /// `object` must outlive this. require_object() says whether it is one; until then it lacks every key.
   explicit CheckedJson(const nlohmann::json& object) : object_(object) {}
   CheckedJson(const CheckedJson&) = default;
   ~CheckedJson() = default;
   void require_object() const;
-  /// Throws.
+  /// Throws an error that tells the fault.
   [[noreturn]] virtual void complain(const JsonFault& fault) const = 0;
 
  private:
@@ -70,11 +71,11 @@ class CheckedJson {
   const nlohmann::json& object_;
 };
 
-/// Every complaint names the field and the object, shows the value, and says what it may be; it is thrown
-/// with `code`.
+/// JsonFields names the field and the object in every complaint, shows the value, and says what it may be; it
+/// throws with `code`.
 class JsonFields final : public CheckedJson {
  public:
-  /// `what` names the object: "the batch spec". `object` outlives this. Throws where it is none.
+  /// `what` names the object: "the batch spec". `object` must outlive this. Throws where it is none.
   JsonFields(const nlohmann::json& object, std::string what, ErrorCode code = ErrorCode::kInvalid);
 
  private:
@@ -83,7 +84,7 @@ class JsonFields final : public CheckedJson {
   const ErrorCode code_;
 };
 
-/// Whether `value` is a whole number from `least` to `most`, and written as one.
+/// Returns whether `value` is a whole number from `least` to `most`, and written as one.
 bool is_whole(const nlohmann::json& value, std::int64_t least, std::int64_t most);
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// Every limit of hopfeed in one place. Whatever comes from a user, a file or a socket is checked against
-// these at the door; each has a test one above it (tests/core/limits_test.cc; those of the wire:
+// All limits of hopfeed stand here. Whatever comes from a user, a file or a socket is checked against these
+// at the door; each has a test one above it (tests/core/limits_test.cc; those of the wire:
 // tests/wire/frame_limits_test.cc).
 #pragma once
 #include <cstddef>
@@ -37,7 +37,7 @@ inline constexpr std::int64_t kMaxHidden = 65'536;              // width of a mo
 inline constexpr std::int64_t kMaxEmbeddingElements = std::int64_t{1} << 30;  // learned for nodes of one type
 inline constexpr std::int64_t kMaxWorldSize = 65'536;
 
-// The wire (docs/protocol.md).
+// These are limits of the wire (docs/protocol.md).
 inline constexpr std::size_t kMaxLoginBytes = 4 << 10;  // all that a client may send before it is logged in
 inline constexpr std::size_t kMaxClientName = 128;      // for people: host, process and rank
 inline constexpr std::size_t kMaxTokenBytes = 1 << 10;
@@ -60,8 +60,8 @@ inline constexpr std::size_t kMaxSocketPath = 107;      // bytes; what the opera
 inline constexpr std::size_t kMaxServers = 4'096;       // that a client is told of
 inline constexpr std::int64_t kMaxOutstanding = 1'024;  // batches that one client waits for
 inline constexpr std::int64_t kMaxJobsPerClient = 64;   // open at a time
-/// Bytes of answers to one client, blocks not counted, that may wait to be sent; with more the server reads
-/// no further question of it.
+/// So many bytes of answers to one client, blocks not counted, may wait to be sent; with more the server
+/// reads no further question of it.
 inline constexpr std::size_t kMaxQueuedAnswers = 1 << 20;
 inline constexpr std::int64_t kMaxOnlookers = 64;  // clients beyond --max-clients, which open no job
 inline constexpr int kMaxStrangersOfOne = 64;      // connections of one address that have not logged in

@@ -1,6 +1,6 @@
-// A file mapped read-only: one physical copy for all processes of a machine, on huge pages where the file
-// system gives them (ext4 and XFS do, by madvise alone). The size is taken once, at open; what was got is
-// read back, never assumed.
+// MappedFile is a file mapped read-only: one physical copy for all processes of a machine, on huge pages
+// where the file system gives them (ext4 and XFS do, by madvise alone). The size is taken once, at open; what
+// was got is read back, never assumed.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -34,7 +34,8 @@ class MappedFile {
   MappedRange* range_ = nullptr;
 };
 
-/// The whole of a small file as text. Throws kNotFound, kIo, or kInvalid where it is larger than `max_bytes`.
+/// Returns the whole of a small file as text. Throws kNotFound, kIo, or kInvalid where it is larger than
+/// `max_bytes`.
 std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes);
 
 }  // namespace hopfeed

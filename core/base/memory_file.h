@@ -1,5 +1,5 @@
-// A file that lies in memory alone and has no name in any folder (memfd): what processes of a machine share
-// by handing each other its descriptor.
+// Makes a file that lies in memory alone and has no name in any folder (memfd): processes of a machine share
+// it by handing each other its descriptor.
 #pragma once
 #include "core/base/owned_fd.h"
 
@@ -13,7 +13,7 @@ struct MemoryFileOptions {
   bool out_of_the_way = true;    // under a number that out_of_the_way() gives
 };
 
-/// Empty, and closed on exec. Throws as throw_errno does, with `what`.
+/// Makes an empty one, closed on exec. Throws as throw_errno does, with `what`.
 OwnedFd make_memory_file(const MemoryFileOptions& options);
 
 }  // namespace hopfeed

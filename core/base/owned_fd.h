@@ -1,4 +1,4 @@
-// A file descriptor that closes itself.
+// An OwnedFd is a file descriptor that closes itself.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -31,7 +31,7 @@ class OwnedFd {
 /// message.
 OwnedFd out_of_the_way(const OwnedFd& fd, const char* what);
 
-/// Writes all of `bytes`. 0, or the errno of what went wrong.
+/// Writes all of `bytes`. Returns 0, or the errno of what went wrong.
 [[nodiscard]] int write_all(int fd, std::span<const std::byte> bytes);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// Fork and join over an index range. Callers arrange their work so that the result is the same with any
+// Forks and joins over an index range. Callers arrange their work so that the result is the same with any
 // number of threads: each index is written by one thread only, and sums run in index order inside it.
 #pragma once
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading ahead: asks for a cache line that is needed soon.
+// Reads ahead: asks for a cache line that is needed soon.
 #pragma once
 
 namespace hopfeed {

@@ -1,5 +1,5 @@
-// Rows of whole numbers with a scale each, for float32 rows where a quarter or an eighth of the bytes is
-// enough. The bytes are the same on every machine.
+// Quantised rows are whole numbers with a scale for each row: float32 where a quarter or an eighth of the
+// bytes is enough. The bytes are the same on every machine.
 //
 //   offset   size          what
 //   0        4             scale, float32, little-endian
@@ -28,35 +28,37 @@
 
 namespace hopfeed {
 
-/// The largest element of a type with a scale.
+/// Returns the largest element of a type with a scale.
 constexpr int largest_element(ElementType type) { return type == ElementType::kInt4Scaled ? 7 : 127; }
 
-/// The largest number whose product with it is finite.
+/// Returns the largest scale whose product with the largest element is finite.
 constexpr float largest_scale(ElementType type) {
   return type == ElementType::kInt4Scaled ? 0x1.249248p+125F : 0x1.020406p+121F;
 }
 
-/// The scale of a row whose largest |x| is `largest`, a finite number.
+/// Returns the scale of a row whose largest |x| is `largest`, a finite number.
 constexpr float scale_of(ElementType type, float largest) {
   const float scale = largest / static_cast<float>(largest_element(type));
   if (scale < std::numeric_limits<float>::min()) return 0;
   return std::min(scale, largest_scale(type));
 }
 
-/// The element that stands for `value` in a row of this scale, which is that of a row with the value in it.
+/// Returns the element that stands for `value` in a row of this scale, which is that of a row with the value
+/// in it.
 constexpr int element_of(float value, float scale) {
   if (scale == 0) return 0;
   constexpr float kWhole = 0x1.8p23F;  // a float of this size has no fraction, so that the sum is rounded
   return static_cast<int>((value / scale + kWhole) - kWhole);
 }
 
-/// `row` has quantised_row_bytes(type, values.size()) bytes. Throws nothing; the values are finite.
+/// Writes the quantised row. `row` has quantised_row_bytes(type, values.size()) bytes. It throws nothing; the
+/// values are finite.
 void quantise_row(ElementType type, std::span<const float> values, std::byte* row);
-/// Whether the rule can give the row: its scale is 0 or a normal, positive number, and no element is beyond
-/// the largest.
+/// Returns whether the rule can give the row: its scale is 0 or a normal, positive number, and no element is
+/// beyond the largest.
 bool is_quantised_row(ElementType type, std::int64_t elements, const std::byte* row);
 
-/// Rows where they lie, in a block or in a mapped file.
+/// QuantisedRows views rows where they lie, in a block or in a mapped file.
 struct QuantisedRows {
   ElementType type = ElementType::kInt8Scaled;
   std::int64_t elements = 0;  // of a row
@@ -73,7 +75,7 @@ struct QuantisedRows {
   }
 };
 
-/// The values, count * elements of them, in vector lanes.
+/// Writes the values, count * elements of them, in vector lanes.
 void dequantise(const QuantisedRows& rows, float* out);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// A thread that takes no signals: the program's are for its own threads.
+// Starts threads that take no signals: the program's are for its own threads.
 #pragma once
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 namespace hopfeed {
 
 /// Starts `body`. A thread inherits the mask of the one that starts it, so that one's is closed meanwhile.
-/// Throws as throw_errno, `what` being "cannot start a thread for ...".
+/// Throws as throw_errno does; `what` is "cannot start a thread for ...".
 template <class Body>
 std::thread start_quiet_thread(const std::string& what, Body body) {
   sigset_t all, before;

@@ -1,5 +1,6 @@
-// Bytes for what comes and goes all the time and is large: new ones are not zeroed, and their memory is used
-// again in place of being given back, which would cost a page fault for each 4 KiB of the next.
+// RecycledBytes are for what comes and goes all the time and is large: new ones are not zeroed, and their
+// memory is used again in place of being given back, which would cost a page fault for each 4 KiB of the
+// next.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace hopfeed {
 
-/// Memory of any size at a multiple of 64. Any thread. Throws std::bad_alloc.
+/// Returns memory of any size at a multiple of 64. Any thread. Throws std::bad_alloc.
 void* take_recycled(std::size_t bytes);
 /// Gives back what take_recycled(bytes) gave. Up to kMaxRecycledBytes are kept for others, in all.
 void give_recycled(void* memory, std::size_t bytes) noexcept;
@@ -24,7 +25,7 @@ struct RecyclingAllocator {
   }  // NOLINT(google-explicit-constructor): as allocators are
   T* allocate(std::size_t count) { return static_cast<T*>(take_recycled(count * sizeof(T))); }
   void deallocate(T* memory, std::size_t count) noexcept { give_recycled(memory, count * sizeof(T)); }
-  /// Without a value nothing is written.
+  /// Constructs an element; without a value it writes nothing.
   template <class U, class... Args>
   void construct(U* at, Args&&... args) {
     if constexpr (sizeof...(Args) > 0)

@@ -1,4 +1,4 @@
-// Counts of what a batch may have. Those that no batch reaches are as good as each other; they must only not
+// Counts what a batch may have. Counts that no batch reaches are as good as each other; they must only not
 // wrap.
 #pragma once
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Memory that a sampler keeps between batches: grows, never shrinks, lies on 2 MiB pages where the machine
-// gives them, and keeps its contents when it grows. A steady state allocates nothing. Where it grows the
-// budget of the thread is asked (scratch_budget.h).
+// Scratch is memory that a sampler keeps between batches: it grows, never shrinks, lies on 2 MiB pages where
+// the machine gives them, and keeps its contents when it grows. A steady state allocates nothing. Where it
+// grows the budget of the thread is asked (scratch_budget.h).
 #pragma once
 #include <sys/mman.h>
 
@@ -15,12 +15,12 @@
 
 namespace hopfeed {
 
-/// `bytes` on whole pages, on huge ones where they are many.
+/// Returns `bytes` rounded up to whole pages, to huge ones where they are many.
 inline std::size_t on_scratch_pages(std::size_t bytes) {
   const std::size_t page = bytes >= kHugePageBytes / 2 ? kHugePageBytes : kPageBytes;
   return (bytes + page - 1) / page * page;
 }
-/// What an array can take that had to grow, step by step, until `bytes` fit.
+/// Returns what an array can take that had to grow, step by step, until `bytes` fit.
 inline std::size_t max_scratch_bytes(std::size_t bytes) { return on_scratch_pages(bytes + bytes / 2); }
 
 template <class T>
@@ -40,8 +40,8 @@ class ScratchArray {
     return *this;
   }
 
-  /// Room for `count` elements; new memory is zero. Throws std::bad_alloc, and kNoSpace where the thread's
-  /// budget has no more; then nothing has changed.
+  /// Makes sure that `count` elements fit; new memory is zero. Throws std::bad_alloc, and kNoSpace where the
+  /// thread's budget has no more; then nothing has changed.
   void reserve(std::size_t count) {
     if (count * sizeof(T) > bytes_) grow(count);
   }
@@ -51,7 +51,7 @@ class ScratchArray {
   const T& operator[](std::size_t i) const { return data_[i]; }
   std::size_t capacity() const { return bytes_ / sizeof(T); }
   std::size_t bytes() const { return bytes_; }
-  /// What bytes() can come to where no more than `count` elements are ever asked for.
+  /// Returns what bytes() can come to where no more than `count` elements are ever asked for.
   static std::size_t max_bytes(std::size_t count) { return max_scratch_bytes(count * sizeof(T)); }
 
  private:
@@ -70,10 +70,10 @@ class ScratchArray {
     }
   }
 
-  /// What is there, in memory of `wanted` bytes.
+  /// Returns what is there, moved to memory of `wanted` bytes.
   void* moved_to(std::size_t wanted) {
-    // A larger reservation than asked for, cut to a huge-page boundary, so that the whole of it can lie on
-    // huge pages.
+    // The reservation is larger than asked for and cut to a huge-page boundary, so that the whole of it can
+    // lie on huge pages.
     const std::size_t slack = wanted % kHugePageBytes == 0 ? kHugePageBytes : 0;
     void* raw = ::mmap(nullptr, wanted + slack, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,5 +1,5 @@
-// How much memory the scratch of batches may take. What a batch comes to is known only when it is sampled, so
-// the bound is asked where an array grows (scratch.h), which hardly any batch comes to.
+// A ScratchBudget bounds the memory of batches' scratch. What a batch comes to is known only when it is
+// sampled, so the bound is asked where an array grows (scratch.h), which hardly any batch comes to.
 //
 // A worker has one budget, each of its makers a share of what it has taken by now. While a maker samples, its
 // share is that of the thread (Scope), so that nothing in between has to hand it on.
@@ -14,14 +14,14 @@ namespace hopfeed {
 
 class ScratchBudget {
  public:
-  /// `limit` in bytes; `knobs`: what an error says to do.
+  /// `limit` is in bytes; `knobs` is what an error says to do.
   ScratchBudget(std::uint64_t limit, std::string knobs) : limit_(limit), knobs_(std::move(knobs)) {}
 
   std::uint64_t limit() const { return limit_; }
-  /// By all shares. Any thread.
+  /// Returns the bytes that all shares have taken. Any thread.
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
 
-  /// What one maker has; given back at its end. One thread at a time.
+  /// A Share is what one maker has; it is given back at its end. One thread at a time.
   class Share {
    public:
     explicit Share(std::shared_ptr<ScratchBudget> budget) : budget_(std::move(budget)) {}
@@ -30,7 +30,7 @@ class ScratchBudget {
     Share& operator=(const Share&) = delete;
 
     bool fits(std::size_t more) const;
-    /// Throws kNoSpace, and then has no more than before.
+    /// Takes more bytes. Throws kNoSpace, and then has no more than before.
     void take(std::size_t more);
     void give(std::size_t less) noexcept;
 
@@ -39,7 +39,8 @@ class ScratchBudget {
     std::size_t bytes_ = 0;
   };
 
-  /// Scratch that grows in this thread is of this share; null: of none, and without a bound.
+  /// While a Scope lives, scratch that grows in this thread is of its share; null: of none, and without a
+  /// bound.
   class Scope {
    public:
     explicit Scope(Share* share);
@@ -50,7 +51,7 @@ class ScratchBudget {
    private:
     Share* const before_;
   };
-  /// The share of the calling thread, or null.
+  /// Returns the share of the calling thread, or null.
   static Share* share();
 
   /// Covers memory that is no ScratchArray: it needs `bytes`, of which `taken` are in the thread's share

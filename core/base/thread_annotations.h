@@ -1,4 +1,4 @@
-// Locks told to the compiler: which lock guards a field, and which a function needs. clang checks it
+// These words tell the compiler which lock guards a field, and which a function needs. clang checks it
 // (-Wthread-safety); for other compilers the words are empty. std::mutex carries no such words in libstdc++,
 // so that what is checked is locked through the two classes below, which add nothing to it.
 //
@@ -25,7 +25,7 @@
 
 namespace hopfeed {
 
-/// A std::mutex that the analysis knows.
+/// A Mutex is a std::mutex that the analysis knows.
 class CAPABILITY("mutex") Mutex {
  public:
   void lock() ACQUIRE() { mutex_.lock(); }

@@ -1,5 +1,5 @@
-// Memory of a batch block outside of the channel: at a multiple of kBlockAlignment, owned, and used again for
-// the next block.
+// An AlignedBlock is memory of a batch block outside of the channel: at a multiple of kBlockAlignment, owned,
+// and used again for the next block.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,10 +1,11 @@
-// What names a batch. Random numbers are keyed by it (keyed_random.h), and the header of a block holds it.
+// A BatchKey names a batch. Random numbers are keyed by it (keyed_random.h), and the header of a block holds
+// it.
 #pragma once
 #include <cstdint>
 
 namespace hopfeed {
 
-/// Names a batch: it covers positions [first, first + count) of the epoch's shuffled seed list.
+/// It covers positions [first, first + count) of the epoch's shuffled seed list.
 struct BatchKey {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;

@@ -1,4 +1,4 @@
-// The batch block: one contiguous run of bytes that is the same in a slot of shared memory, on a socket and
+// The batch block is one contiguous run of bytes, the same in a slot of shared memory, on a socket and
 // in a file.
 //
 //   offset          size   what
@@ -18,12 +18,12 @@ namespace hopfeed {
 
 inline constexpr std::uint64_t kBlockMagic = 0x314B434C42504F48;  // "HOPBLCK1"
 inline constexpr std::uint32_t kBlockVersion = 1;
-/// The version of blocks with an array of a type with a scale (has_scale), and of no others.
+/// Blocks with an array of a type with a scale (has_scale) have this version, and no others.
 inline constexpr std::uint32_t kScaledBlockVersion = 2;
 inline constexpr std::size_t kBlockAlignment = 64;
 
-/// Whom an array belongs to: the batch as a whole, a node type or an edge type (PyG: batch, batch[ntype],
-/// batch[etype]).
+/// Store says whom an array belongs to: the batch as a whole, a node type or an edge type (PyG: batch,
+/// batch[ntype], batch[etype]).
 enum class Store : std::uint16_t { kBatch = 0, kNode = 1, kEdge = 2 };
 
 struct BlockHeader {

@@ -11,17 +11,18 @@
 
 namespace hopfeed {
 
-/// What the batches start from.
+/// A SeedSpec says what the batches start from.
 struct SeedSpec {
   std::string node_type = {};  // the seeds' type, by name; empty where they are links (batch.link.edge_type)
   std::string split = {};      // of the dataset, which its fingerprint covers; empty where seeds are given
-  std::string sha256 = {};     // of what is given in its place, as BatchSource::pack() writes it; else empty
+  std::string sha256 = {};     // of the seeds that are given, as BatchSource::pack() writes them; else empty
   friend bool operator==(const SeedSpec&, const SeedSpec&) = default;
 };
 
 struct BatchSpec {
   static constexpr int kVersion = 1;  // of the JSON form
-  /// Raised whenever the same spec gives other bytes than before (the golden digests of the tests change).
+  /// It is raised whenever the same spec gives other bytes than before (the golden digests of the tests
+  /// change).
   static constexpr int kRules = 1;
 
   std::string dataset = {};      // its name in meta.json, for people
@@ -30,20 +31,20 @@ struct BatchSpec {
   SeedSpec seeds = {};
   bool shuffle = true;
   std::uint64_t seed = 0;
-  /// The SHA-256 of the plugin's file that brought batch.sampler; empty: the sampler is hopfeed's own.
+  /// It is the SHA-256 of the plugin's file that brought batch.sampler; empty: the sampler is hopfeed's own.
   std::string sampler_sha256 = {};
   int rules = kRules;
 
-  /// One canonical line of JSON; from_json reads it back and throws kVersion for another version, kInvalid
-  /// naming the key that is unknown, missing or has no such value.
+  /// Returns one canonical line of JSON; from_json reads it back and throws kVersion for another version,
+  /// kInvalid naming the key that is unknown, missing or has no such value.
   std::string to_json() const;
   static BatchSpec from_json(const std::string& text);
-  /// Each part by name, as JSON text ("batch.fanouts" -> "[15,10,5]"): what a checkpoint stores, and what
-  /// errors name.
+  /// Returns each part by name, as JSON text ("batch.fanouts" -> "[15,10,5]"): what a checkpoint stores, and
+  /// what errors name.
   std::map<std::string, std::string> parts() const;
   /// Throws kVersion where the spec is of other rules than this build's: it would make other bytes.
   void require_rules() const;
-  /// Whole: their JSON is one.
+  /// Compares whole specs: their JSON is one.
   friend bool operator==(const BatchSpec& a, const BatchSpec& b);
 };
 

@@ -1,5 +1,5 @@
-// A validated, read-only view of a batch block. Owns nothing: the bytes stay where they are (a slot, a
-// buffer, a file).
+// A BatchView is a validated, read-only view of a batch block. It owns nothing: the bytes stay where they are
+// (a slot, a buffer, a file).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -27,8 +27,8 @@ struct ArrayView {
   }
 };
 
-/// The rows of an array whose type has a scale, which is the only way to read them; throws kInvalid for
-/// others.
+/// Returns the rows of an array whose type has a scale, which is the only way to read them; throws kInvalid
+/// for others.
 QuantisedRows quantised_rows(const ArrayView& array);
 
 class BatchView {
@@ -45,7 +45,7 @@ class BatchView {
   std::span<const std::byte> bytes() const { return bytes_; }  // exactly the block
   int num_arrays() const { return static_cast<int>(header().num_arrays); }
   ArrayView array(int i) const;
-  /// Null view (empty name) where the batch has no such array.
+  /// Returns the array, or a null view (empty name) where the batch has none such.
   ArrayView find(std::string_view name, Store store, int type_number = 0) const;
   bool has(std::string_view name, Store store, int type_number = 0) const {
     return !find(name, store, type_number).name.empty();
@@ -53,7 +53,7 @@ class BatchView {
   /// Finds an array as find() does, but throws kNotFound where it is not there.
   ArrayView get(std::string_view name, Store store, int type_number = 0) const;
 
-  // The fields of a homogeneous batch (docs/batch.md).
+  // These are the fields of a homogeneous batch (docs/batch.md).
   std::int64_t batch_size() const;  // distinct seeds; kCorrupt where the array is empty
   std::span<const std::int64_t> n_id() const { return get("n_id", Store::kNode).as<std::int64_t>(); }
   std::span<const std::int64_t> input_id() const { return get("input_id", Store::kNode).as<std::int64_t>(); }
@@ -66,10 +66,10 @@ class BatchView {
   }
   std::int64_t num_nodes() const { return static_cast<std::int64_t>(n_id().size()); }
   std::int64_t num_edges() const;  // kCorrupt where edge_index has not two dimensions
-  // Sums over all node types, and over all edge types.
+  // These are sums over all node types, and over all edge types.
   std::int64_t total_nodes() const;
   std::int64_t total_edges() const;
-  /// XXH3-64 of the whole block.
+  /// Returns the XXH3-64 of the whole block.
   std::uint64_t digest() const;
 
  private:

@@ -1,4 +1,5 @@
-// A batch block on disk: as it lies in memory, or as a NumPy .npz archive of its arrays by their PyG names.
+// Stores a batch block on disk: as it lies in memory, or as a NumPy .npz archive of its arrays by their PyG
+// names.
 #pragma once
 #include <filesystem>
 
@@ -6,8 +7,8 @@
 
 namespace hopfeed {
 
-/// Writes the block's bytes (`path` ends in anything but ".npz") or an uncompressed zip of .npy files. Whole
-/// or not at all.
+/// Writes the block's bytes (`path` ends in anything but ".npz") or an uncompressed zip of .npy files. The
+/// file appears whole or not at all.
 void store_block(const BatchView& batch, const std::filesystem::path& path);
 
 }  // namespace hopfeed

@@ -14,8 +14,8 @@
 
 namespace hopfeed {
 
-/// The shape of an array; of a scalar it is empty. Holds kMaxDims numbers and remembers whether there were
-/// more.
+/// BlockShape is the shape of an array; that of a scalar is empty. It holds kMaxDims numbers and remembers
+/// whether there were more.
 class BlockShape {
  public:
   static constexpr std::size_t kMaxDims = 4;
@@ -28,9 +28,9 @@ class BlockShape {
   }
   std::size_t size() const { return size_; }
   std::int64_t operator[](std::size_t i) const { return dims_[i]; }
-  /// The dimensions of a valid shape.
+  /// Returns the dimensions of a valid shape.
   std::span<const std::int64_t> dims() const { return {dims_, size_}; }
-  /// Whether an array can have it: not too many dimensions, none of them negative.
+  /// Returns whether an array can have this shape: not too many dimensions, none of them negative.
   bool valid() const {
     return size_ <= kMaxDims && std::all_of(dims_, dims_ + size_, [](std::int64_t dim) { return dim >= 0; });
   }
@@ -55,17 +55,18 @@ class BlockWriter {
   /// sizes of what is only planned do not wrap. Throws kInvalid for a name that is too long or a shape that
   /// cannot be.
   int add(const BlockArray& array);
-  /// The first array that has the name of an earlier one in the same place (store and type); none: null.
+  /// Returns the first array that has the name of an earlier one in the same place (store and type); none:
+  /// null.
   const BlockEntry* repeated() const;
-  /// Whether no other array has the name of this one in the same place.
+  /// Returns whether no other array has the name of this one in the same place.
   bool is_unique(int array) const;
-  /// Bytes of the whole block.
+  /// Returns the bytes of the whole block.
   std::size_t bytes() const { return align(end_of_last()); }
   /// Writes header (of the oldest version that has all the arrays), table and zeroed gaps into `block`
   /// (exactly bytes() long). `header` carries what only the caller knows.
   void begin(BlockHeader header, std::span<std::byte> block);
   std::span<const BlockEntry> entries() const { return entries_; }
-  /// The place of an array, after `begin`.
+  /// Returns the place of an array, after `begin`.
   template <class T>
   T* data(int array) {
     return reinterpret_cast<T*>(block_.data() + entries_[array].offset);

@@ -1,6 +1,6 @@
-// The names that a batch's own arrays have (PyG's, docs/batch.md): what makes batches takes them from here,
-// and no imported attribute may be called as one of them. A plugin's sampler brings others, which are known
-// only when a batch is made.
+// A batch's own arrays have these names (PyG's, docs/batch.md): what makes batches takes them from here, and
+// no imported attribute may be called as one of them. A plugin's sampler brings others, which are known only
+// when a batch is made.
 #pragma once
 #include <algorithm>
 #include <string_view>
@@ -8,19 +8,19 @@
 namespace hopfeed {
 
 namespace batch_field {
-// Fields of node types.
+// These are fields of node types.
 inline constexpr std::string_view kNId = "n_id", kNumSampledNodes = "num_sampled_nodes", kBatch = "batch",
                                   kInputId = "input_id", kBatchSize = "batch_size", kSeedIndex = "seed_index",
                                   kSeedTime = "seed_time";
-// Fields of edge types.
+// These are fields of edge types.
 inline constexpr std::string_view kEdgeIndex = "edge_index", kNumSampledEdges = "num_sampled_edges",
                                   kEId = "e_id", kOrigEdgeIndex = "_orig_edge_index";
-// Fields of the edge type that the links are of; kInputId and kSeedTime are among them too.
+// These are fields of the seeds' edge type, where seeds are links; kInputId and kSeedTime are among them too.
 inline constexpr std::string_view kEdgeLabelIndex = "edge_label_index", kEdgeLabel = "edge_label",
                                   kEdgeLabelTime = "edge_label_time", kSrcIndex = "src_index",
                                   kDstPosIndex = "dst_pos_index", kDstNegIndex = "dst_neg_index",
                                   kNumNegativeRetries = "num_negative_retries";
-// Fields of the batch as a whole.
+// These are fields of the batch as a whole.
 inline constexpr std::string_view kWalks = "walks";
 }  // namespace batch_field
 

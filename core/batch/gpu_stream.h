@@ -1,4 +1,4 @@
-// A stream of a GPU, in which work is done in the order in which it was asked for.
+// A GpuStream is a stream of a GPU, in which work is done in the order in which it was asked for.
 #pragma once
 
 namespace hopfeed {

@@ -1,4 +1,4 @@
-// GpuUse in reports; they have it where batches were sampled in a graph mode of a GPU.
+// Writes GpuUse into reports; they have it where batches were sampled in a graph mode of a GPU.
 #pragma once
 #include <nlohmann/json.hpp>
 

@@ -20,21 +20,21 @@ namespace hopfeed {
 
 inline constexpr std::uint64_t kPackedMagic = 0x314B434150504F48;  // "HOPPACK1"
 
-/// The most held rows of one node type, since .held_rows has 32 bits for each.
+/// A node type has at most so many held rows, since .held_rows has 32 bits for each.
 inline constexpr std::int64_t kMaxHeldRows = std::int64_t{1} << 32;
 
 // No attribute can have such a name: they are names of files.
 inline constexpr std::string_view kHeldBits = ".held_bits", kHeldRows = ".held_rows";
 
-/// Whether an array of a sampler's own would be taken for one of them.
+/// Returns whether an array of a sampler's own would be taken for one of the two.
 constexpr bool is_packing_field(std::string_view name) { return name == kHeldBits || name == kHeldRows; }
 
-/// What the two arrays of a type add to a block at most, their entries and gaps included.
+/// Returns what both arrays of a type add to a block at most, their entries and gaps included.
 constexpr std::size_t packed_overhead(std::size_t nodes, std::size_t held) {
   return 2 * sizeof(BlockEntry) + nodes / 8 + 1 + 4 * held + 4 * kBlockAlignment;
 }
 
-/// Whether bytes that begin a block begin a packed one.
+/// Returns whether bytes that begin a block begin a packed one.
 inline bool is_packed(std::span<const std::byte> block) {
   std::uint64_t magic = 0;
   if (block.size() >= sizeof magic) std::memcpy(&magic, block.data(), sizeof magic);

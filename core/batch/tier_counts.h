@@ -1,4 +1,5 @@
-// Rows of features by where they were read: what each tier served, and what that took (docs/cache.md).
+// TierCounts counts rows of features by where they were read: what each tier served, and what that took
+// (docs/cache.md).
 #pragma once
 #include <array>
 #include <cstddef>
@@ -17,7 +18,7 @@ struct TierCounts {
 
   static constexpr std::size_t kNumbers = 12;
   using Numbers = std::array<std::int64_t, kNumbers>;
-  /// Names of the numbers, as reports have them.
+  /// The numbers have these names in reports.
   static constexpr std::array<const char*, kNumbers> kNames{
       "memory_rows", "memory_bytes", "cache_rows",  "cache_bytes",  "file_rows", "file_bytes",
       "reads",       "read_bytes",   "device_rows", "device_bytes", "peer_rows", "peer_bytes"};
@@ -54,12 +55,12 @@ struct TierCounts {
   friend bool operator==(const TierCounts&, const TierCounts&) = default;
 
   std::int64_t slow_rows() const { return cache_rows + file_rows + peer_rows; }
-  /// The share of the rows that are not mapped which the cache had. 0 where there were none.
+  /// Returns the share of the rows that are not mapped which the cache had. 0 where there were none.
   double cache_hit_rate() const {
     return slow_rows() > 0 ? static_cast<double>(cache_rows) / static_cast<double>(slow_rows()) : 0.0;
   }
-  /// "300 rows: 40.0% from memory, 50.0% from the row cache, 10.0% from files (1.2 MiB read)", and of a
-  /// GPU's memory likewise; empty where all are mapped.
+  /// Returns "300 rows: 40.0% from memory, 50.0% from the row cache, 10.0% from files (1.2 MiB read)", with a
+  /// GPU's memory where it served some; empty where all are mapped.
   std::string text() const;
 };
 

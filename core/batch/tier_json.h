@@ -1,4 +1,4 @@
-// TierCounts in reports: an object with a number for each name.
+// Writes TierCounts into reports: an object with a number for each name.
 #pragma once
 #include <cstddef>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Whether an array of a dataset is as large as its manifest says.
+// Checks whether an array of a dataset is as large as its manifest says.
 #pragma once
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// One value of an attribute: where it lies, and what it is.
+// Reads one value of an attribute.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace hopfeed {
 
-/// Whether each row is a single number.
+/// Returns whether each row is a single number.
 inline bool is_scalar(const AttrView& attr) {
   return attr.row_bytes == static_cast<std::int64_t>(element_bytes(attr.type));
 }
 
-/// The value of a node, by dataset id in range; T is the attribute's type.
+/// Returns the value of a node, by dataset id in range; T is the attribute's type.
 template <class T>
 T attr_value(const AttrView& attr, std::int64_t node) {
   const int p = attr.parts.size() == 1 ? 0 : partition_of(attr.partition_offsets, node);

@@ -1,4 +1,4 @@
-// What is thrown for a file of a dataset that contradicts itself or the others.
+// Throws the error for a file of a dataset that contradicts itself or the others.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -1,5 +1,5 @@
-// Damage that a sampler meets in a graph's files while it samples: found where only a row is known, named
-// where the files are.
+// DamagedRow is damage that a sampler meets in a graph's files while it samples: found where only a row is
+// known, named where the files are.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-/// Where damage was found; the caller knows the file names.
+/// It says where the damage was found; the caller knows the file names.
 struct DamagedRow {
   enum class What { kOffsets, kSource, kPosition, kWeight } what;
   int partition;
@@ -16,7 +16,7 @@ struct DamagedRow {
   std::int64_t value;  // kSource: the id that is out of range; kPosition, kWeight: the original id of the row
 };
 
-/// kCorrupt, naming file and row.
+/// Returns kCorrupt, naming file and row.
 Error damage_error(const Dataset& dataset, int edge_type, const DamagedRow& damage);
 
 }  // namespace hopfeed

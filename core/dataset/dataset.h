@@ -1,6 +1,6 @@
-// A dataset folder opened for reading: everything mapped, nothing copied, headers, sizes and types checked at
-// the door (microseconds per file, whatever its size). What the arrays hold is checked where it is read, or
-// all at once by verify().
+// A Dataset is a dataset folder opened for reading: everything mapped, nothing copied, headers, sizes and
+// types checked at the door (microseconds per file, whatever its size). What the arrays hold is checked where
+// it is read, or all at once by verify().
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace hopfeed {
 
-/// Links of an edge split, in the order that they were given in.
+/// LinkSplit views the links of an edge split, in the order that they were given in.
 struct LinkSplit {
   std::span<const std::int64_t> pairs;   // [2 P]: source and destination of each link, original ids
   std::span<const std::int64_t> labels;  // [P]; empty: none
@@ -29,8 +29,8 @@ struct LinkSplit {
   std::int64_t count() const { return std::ssize(pairs) / 2; }
 };
 
-/// Rows of a node type in other partitions than one, as that one's training nodes read them: the hottest
-/// first. What is read too seldom is not in it.
+/// RankedRows are rows of a node type in other partitions than one, as that one's training nodes read them:
+/// the hottest first. What is read too seldom is not in it.
 struct RankedRows {
   const std::byte* ids = nullptr;  // [count] dataset ids of `type`
   std::int64_t count = 0;
@@ -47,7 +47,7 @@ struct DatasetOptions {
   /// dataset must have the original ids of all its nodes beside (has_original_ids), as those have that were
   /// cut into several partitions.
   bool some_partitions = false;
-  /// Which; empty: those whose folders are there. Only with some_partitions.
+  /// Names the partitions; empty: those whose folders are there. Only with some_partitions.
   std::vector<int> partitions = {};
 };
 
@@ -65,22 +65,24 @@ class Dataset {
   int num_edge_types() const { return static_cast<int>(meta_.edge_types.size()); }
   std::int64_t num_nodes(int node_type) const { return meta_.node_types[node_type].count; }
 
-  /// Whether the partition was opened. Views of others have null in its place (CscPart::rows, AttrView::parts
-  /// and the like). Halos come behind the partitions (num_parts), and are always here.
+  /// Returns whether the partition was opened. Views of others have null in its place (CscPart::rows,
+  /// AttrView::parts and the like). Halos come behind the partitions (num_parts), and are always here.
   bool has_partition(int partition) const { return here_[static_cast<std::size_t>(partition)]; }
-  /// Whether all were.
+  /// Returns whether all partitions were opened.
   bool whole() const { return whole_; }
-  /// Those that were, rising.
+  /// Returns the partitions that were opened, rising.
   std::vector<int> partitions() const;
 
-  /// Where partitions are missing, copies of their rows may be here: the halos of those that were opened
-  /// (halo_files.h). Views have them as parts behind the partitions, and their rows by ids behind those of
-  /// all nodes, or edges: a row of a halo is read, drawn and gathered by its id as any other.
+  /// Returns how many parts views have. Where partitions are missing, copies of their rows may be here: the
+  /// halos of those that were opened (halo_files.h). Views have them as parts behind the partitions, and
+  /// their rows by ids behind those of all nodes, or edges: a row of a halo is read, drawn and gathered by
+  /// its id as any other.
   int num_parts() const { return static_cast<int>(here_.size()); }
-  /// The id of the copy of a row that a halo has; -1: none has it. Of nodes in partitions that are not here.
+  /// Returns the id of a halo's copy of a row; -1 where none has it. It is for nodes in partitions that are
+  /// not here.
   std::int64_t halo_id(int node_type, std::int64_t dataset_id) const;
-  /// Where views have a row: its partition, or the halo with its copy. Neither is here where has_partition()
-  /// denies it of `part`, its partition then.
+  /// RowPlace says where views have a row: its partition, or the halo with its copy. Where neither is here,
+  /// `part` is its partition, which has_partition() denies.
   struct RowPlace {
     int part = 0;
     std::int64_t row = 0;
@@ -93,65 +95,66 @@ class Dataset {
         dataset_id = copy, p = partition_of(offsets, copy);
     return {.part = p, .row = dataset_id - offsets[p]};
   }
-  /// Behind the greatest id of a row that views have: num_nodes(), and the rows of halos.
+  /// Returns the id behind the greatest that views have a row of: num_nodes(), and the rows of halos.
   std::int64_t end_of_ids(int node_type) const { return nodes_[node_type].offsets.back(); }
-  /// What the path functions (dataset_meta.h) take for that part of a view: a partition, or a halo.
+  /// Returns what the path functions (dataset_meta.h) take for that part of a view: a partition, or a halo.
   int files_of(int part) const {
     return part < meta_.partitions ? part : halo_of(halos_[part - meta_.partitions]);
   }
   /// Throws kUnsupported, "WHAT reads the whole graph, ...", unless it is whole.
   void require_whole(const std::string& what) const;
-  /// Whoever answers for the other partitions; null: nobody does.
+  /// Returns whoever answers for the other partitions; null where nobody does.
   PartitionPeers* peers() const { return peers_.get(); }
-  /// Before anything reads rows of other partitions.
+  /// Sets who answers for the other partitions, before anything reads rows of them.
   void set_peers(std::shared_ptr<PartitionPeers> peers) { peers_ = std::move(peers); }
-  /// Whoever answers for `partition`; throws kUnsupported naming it where nobody does.
+  /// Returns whoever answers for `partition`; throws kUnsupported naming it where nobody does.
   PartitionPeers& require_peers(int partition) const;
 
   CscView csc(int edge_type) const;
-  /// Throws kNotFound naming the attributes that exist.
+  /// Returns an attribute of nodes. Throws kNotFound naming the attributes that exist.
   AttrView attr(int node_type, const std::string& name) const;
-  /// Rows of an edge attribute, in the dataset's order (CscPart::first_edge + position in the partition).
-  /// Throws kNotFound naming the attributes that exist.
+  /// Returns the rows of an edge attribute, in the dataset's order (CscPart::first_edge + position in the
+  /// partition). Throws kNotFound naming the attributes that exist.
   AttrView edge_attr(int edge_type, const std::string& name) const;
-  /// Alias tables of an edge attribute. Throws kNotFound naming the weights that exist.
+  /// Returns the alias tables of an edge attribute. Throws kNotFound naming the weights that exist.
   WeightView weight(int edge_type, const std::string& name) const;
-  /// Rows in the order of a time. Throws kNotFound naming the times that exist.
+  /// Returns the rows in the order of a time. Throws kNotFound naming the times that exist.
   TimeView time(int edge_type, const std::string& name) const;
-  /// Rows in the order of source ids; empty where the dataset has none.
+  /// Returns the rows in the order of source ids; empty where the dataset has none.
   ByIdView by_id(int edge_type) const { return {.order = edges_[edge_type].by_id.parts}; }
-  /// Original ids of a split, in the imported order. Throws kNotFound naming the splits that exist.
+  /// Returns the original ids of a split, in the imported order. Throws kNotFound naming the splits that
+  /// exist.
   std::span<const std::int64_t> split(int node_type, const std::string& name) const;
-  /// Links of a split of an edge type. Throws kNotFound naming the edge splits that exist.
+  /// Returns the links of a split of an edge type. Throws kNotFound naming the edge splits that exist.
   LinkSplit edge_split(int edge_type, const std::string& name) const;
-  /// float64 per node of a partition, in dataset order.
+  /// Returns a float64 per node of a partition, in dataset order.
   std::span<const double> hotness(int node_type, int partition) const;
-  /// The rows of other partitions by how hot they are for this one; none where the dataset does not store it
-  /// (meta().remote_rows). What it holds is not checked (cache/remote_ranks.h does).
+  /// Returns the rows of other partitions by how hot they are for this one; none where the dataset does not
+  /// store it (meta().remote_rows). What it holds is not checked (cache/remote_ranks.h does).
   RankedRows remote_rows(int node_type, int partition) const;
 
-  /// Original id -> dataset id. Throws kInvalid naming the id where it is out of range, kCorrupt where the
-  /// table is.
+  /// Returns the dataset id of an original id. Throws kInvalid naming the id where it is out of range,
+  /// kCorrupt where the table is.
   std::int64_t dataset_id(int node_type, std::int64_t original_id) const;
-  /// out[i] = dataset id of original_ids[i].
+  /// Writes out[i] = dataset id of original_ids[i].
   void dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
                    std::span<std::int64_t> out) const;
-  /// Dataset id -> original id.
+  /// Returns the original id of a dataset id.
   std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
 
-  /// The original id of a node; throws kCorrupt naming file and row where what the file has is no node: for
-  /// those who index by it.
+  /// Returns the original id of a node; throws kCorrupt naming file and row where what the file has is no
+  /// node: for those who index by it.
   std::int64_t checked_original_id(int node_type, std::int64_t dataset_id) const;
 
-  /// out[i] = original id of dataset_ids[i], which are in range.
+  /// Writes out[i] = original id of dataset_ids[i], which are in range.
   void original_ids(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const;
 
-  /// All of a partition that was opened.
+  /// Returns the original ids of a partition that was opened.
   OriginalIds original_ids(int node_type, int partition) const;
 
-  /// How the mapped arrays lie in memory, as the kernel tells it now.
+  /// Returns how the mapped arrays lie in memory, as the kernel tells it now.
   PageUse page_use() const;
-  /// All arrays that are mapped, in an order that the dataset decides.
+  /// Returns all arrays that are mapped, in an order that the dataset decides.
   std::vector<std::span<const std::byte>> arrays() const;
 
   /// Scans everything: checksums of all files, row offsets, ids in range, new_ids a permutation that agrees
@@ -160,7 +163,7 @@ class Dataset {
   void verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const;
 
  private:
-  /// An array that each part has a file of, and where views find its elements.
+  /// PartFiles is an array that each part has a file of, and where views find its elements.
   template <class Element>
   struct PartFiles {
     std::vector<NpyArray> files;        // [part]; empty ones of partitions that are not here
@@ -188,12 +191,12 @@ class Dataset {
   struct LinkFiles {
     NpyArray pairs, labels, times;  // without a path: not there
   };
-  /// The rows of one part.
+  /// RowFiles are the rows of one part.
   struct RowFiles {
     NpyArray rows, indices;
     NpyArray edge_ids;  // without a path: not there
   };
-  /// Rows in the order of one time.
+  /// TimeFiles are the rows in the order of one time.
   struct TimeFiles {
     NpyArray bounds;
     PartFiles<std::uint32_t> orders;

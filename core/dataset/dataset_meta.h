@@ -1,4 +1,4 @@
-// What meta.json says: the manifest of a dataset folder, and the names of the files beside it.
+// DatasetMeta is what meta.json says: the manifest of a dataset folder. Functions name the files beside it.
 //
 // Dataset ids number the nodes of a type in the one order: by partition, inside a partition by falling
 // hotness, ties by smaller original id. docs/formats.md has the files and the table of meta.json.
@@ -13,14 +13,14 @@
 namespace hopfeed {
 
 inline constexpr int kDatasetVersion = 8;
-/// Attributes whose rows have a scale (has_scale).
+/// Attributes whose rows have a scale (has_scale) came with this version.
 inline constexpr int kScaledDatasetVersion = 8;
-/// A dataset is written in the oldest version that holds all of it, to the byte as before. Version 7 brought
-/// the sources in alias tables; those of earlier versions, without them, are read.
+/// A dataset is written in the oldest version that holds all of it. Version 7 brought the sources in alias
+/// tables; those of earlier versions, without them, are read.
 inline constexpr int kWeightsDatasetVersion = 7;
-/// The codes of times; times without them are not read.
+/// The codes of times came with this version; times without them are not read.
 inline constexpr int kTimesDatasetVersion = 6;
-/// `rev_of`, edge splits and `by_id`.
+/// `rev_of`, edge splits and `by_id` came with this version.
 inline constexpr int kLinksDatasetVersion = 5;
 inline constexpr int kPlainDatasetVersion = 4;
 inline constexpr int kOldestDatasetVersion = 3;
@@ -34,9 +34,9 @@ struct AttrMeta {
   std::int64_t row_bytes() const;
 };
 
-/// The attribute of that name, or null.
+/// Returns the attribute of that name, or null.
 const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name);
-/// Whether there is one of that name that can be a time: one int64 for each node or edge.
+/// Returns whether there is an attribute of that name that can be a time: one int64 for each node or edge.
 bool has_time(const std::vector<AttrMeta>& attrs, const std::string& name);
 
 struct NodeTypeMeta {
@@ -47,10 +47,11 @@ struct NodeTypeMeta {
   std::vector<AttrMeta> attrs;
   std::map<std::string, std::int64_t> splits;  // name -> number of nodes
   std::int64_t num_classes = 0;                // 0: unknown; labels are -1 (none) or 0 .. num_classes - 1
-  /// [P] rows of other partitions that each partition has ranked; empty: it has none, as datasets of one
-  /// partition, of rows without attributes and of earlier releases.
+  /// [P] counts the rows of other partitions that each partition has ranked; empty: it has none, as datasets
+  /// of one partition, of rows without attributes and of earlier releases.
   std::vector<std::int64_t> remote_rows = {};
-  /// [P] nodes of other partitions that each partition has copies of (its halo); empty: there are none.
+  /// [P] counts the nodes of other partitions that each partition has copies of (its halo); empty: there are
+  /// none.
   std::vector<std::int64_t> halo_nodes = {};
 };
 
@@ -70,13 +71,13 @@ struct EdgeTypeMeta {
   bool has_by_id = false;                           // rows have the order of source ids too
   std::vector<std::int64_t> halo_edges = {};        // [P] of the rows that halos copy; empty: there are none
   std::string folder() const { return src + "__" + rel + "__" + dst; }
-  /// Whether there is something of version 5 in it.
+  /// Returns whether the edge type has something of version 5.
   bool has_links() const { return !rev_of.empty() || !splits.empty() || has_by_id; }
-  /// The oldest that holds it.
+  /// Returns the oldest version that holds it.
   int version() const;
 };
 
-/// How the dataset was cut and ordered. Changes nothing in a batch (dataset ids aside).
+/// CutMeta says how the dataset was cut and ordered. It changes nothing in a batch (dataset ids aside).
 struct CutMeta {
   std::string method = "none";                   // none | random | metis
   std::vector<std::int64_t> fanouts{15, 10, 5};  // that the hotness was computed for
@@ -84,8 +85,8 @@ struct CutMeta {
   std::int64_t edges_cut = 0;  // edges whose ends lie in two partitions
   std::uint64_t seed = 0;
   std::int64_t metis_degree = 0;  // METIS saw about this many neighbours of each node; 0: all, or not METIS
-  /// That nodes are ordered by (partition_tool/hotness/hotness_policy.h, or one of an earlier hopfeed); told
-  /// where it is another.
+  /// Nodes are ordered by this (partition_tool/hotness/hotness_policy.h, or a policy of an earlier hopfeed);
+  /// it is told where it is another.
   std::string policy = "vip";
 };
 
@@ -106,21 +107,21 @@ struct DatasetMeta {
   std::map<std::string, FileMeta> files;  // relative path -> size and checksum; DatasetWriter fills it
 
   int node_type(const std::string& name) const;  // number of a type; throws kNotFound listing what there is
-  /// Number of an edge type by "src__rel__dst", or by "rel" where only one type has it; throws kNotFound
-  /// listing what there is.
+  /// Returns the number of an edge type by "src__rel__dst", or by "rel" where only one type has it; throws
+  /// kNotFound listing what there is.
   int edge_type(const std::string& name) const;
-  /// The edge type that is the reverse of this one, or whose reverse this one is; -1 where none is.
+  /// Returns the edge type that is the reverse of this one, or whose reverse this one is; -1 where none is.
   int reverse_edge_type(int edge_type) const;
-  /// The version of the format that meta.json says it is in.
+  /// Returns the version of the format that meta.json says it is in.
   int version() const;
-  /// Whether the links of an edge split have labels.
+  /// Returns whether the links of an edge split have labels.
   bool has_labels(const EdgeTypeMeta& edge, const std::string& split) const;
-  /// Whether an edge type ends at the node type, so that row records name its original ids.
+  /// Returns whether an edge type ends at the node type, so that row records name its original ids.
   bool has_rows(const NodeTypeMeta& node) const;
-  /// Whether the original ids of all nodes lie beside the partitions, so that a machine needs some of these
-  /// only.
+  /// Returns whether the original ids of all nodes lie beside the partitions, so that a machine needs some of
+  /// these only.
   bool has_original_ids() const;
-  /// Whether partitions have copies of the rows along the cut (halo_files.h).
+  /// Returns whether partitions have copies of the rows along the cut (halo_files.h).
   bool has_halos() const { return !node_types.empty() && !node_types[0].halo_nodes.empty(); }
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
   int edge_dst_type(const EdgeTypeMeta& edge) const { return node_type(edge.dst); }
@@ -133,21 +134,21 @@ std::string format_meta(const DatasetMeta& meta);
 /// Names the dataset as it lies on disk: its content, its cut and its order, all of it by the checksums of
 /// its files. The fingerprint names the content alone.
 std::uint64_t manifest_hash(const DatasetMeta& meta);
-/// The text of a manifest with the checksum that it ought to have; empty where it does not begin with that
-/// field.
+/// Returns the text of a manifest with the checksum that it ought to have; empty where it does not begin with
+/// that field.
 std::string seal_meta(std::string text);
 
 /// Throws kInvalid unless `name` is 1 to kMaxNameBytes - 1 of [A-Za-z0-9_.-], not starting with '.', without
 /// "__".
 void check_name(const std::string& name, const char* what);
 
-// Paths relative to the dataset folder. Where they take a partition they take halo_of() one too: the same
-// file of its halo.
+// These are paths relative to the dataset folder. Where they take a partition they take halo_of() one too:
+// the same file of its halo.
 constexpr int halo_of(int partition) { return -1 - partition; }
-/// The shape of an array of HaloPlace for so many nodes, as int64.
+/// Returns the shape of an array of HaloPlace for so many nodes, as int64.
 inline std::vector<std::int64_t> halo_places_shape(std::int64_t nodes) { return {(nodes + 63) / 64, 2}; }
 std::string part_folder(int partition);  // "part-0000", of its halo "part-0000/halo"
-/// Which nodes the halo of a partition has copies of (HaloPlace).
+/// Returns the path of the array that names the nodes of a partition's halo (HaloPlace).
 std::string halo_places_path(int partition, const NodeTypeMeta& node);
 std::string rows_path(int partition, const EdgeTypeMeta& edge);
 std::string indices_path(int partition, const EdgeTypeMeta& edge);
@@ -170,10 +171,10 @@ std::string split_path(const NodeTypeMeta& node, const std::string& split);
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split);
-/// Whether the file belongs to a halo.
+/// Returns whether the file belongs to a halo.
 bool is_halo_path(const std::string& path);
-/// Whether the file is made of others of the dataset: tables of weights, orders by times and by source ids,
-/// all of a halo.
+/// Returns whether the file is made of others of the dataset: tables of weights, orders by times and by
+/// source ids, all of a halo.
 bool is_derived_path(const std::string& path);
 
 }  // namespace hopfeed

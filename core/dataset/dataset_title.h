@@ -1,4 +1,4 @@
-// The name of a whole dataset: for people, who see it in reports and offers of servers.
+// Checks the name of a whole dataset, which people see in reports and offers of servers.
 #pragma once
 #include <string>
 

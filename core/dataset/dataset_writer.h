@@ -1,6 +1,6 @@
-// Writes a dataset folder so that it appears whole or not at all: everything goes into a hidden folder beside
-// the final one, is fsynced (Sync::kYes), the manifest comes last, and one rename makes it visible. What a
-// killed writer left is swept by the next.
+// A DatasetWriter writes a dataset folder so that it appears whole or not at all: everything goes into a
+// hidden folder beside the final one, is fsynced (Sync::kYes), the manifest comes last, and one rename makes
+// it visible. What a killed writer left is swept by the next.
 #pragma once
 #include <filesystem>
 #include <mutex>
@@ -23,8 +23,8 @@ struct DatasetWriterOptions {
   Sync sync = Sync::kYes;  // kNo: for a folder that ends with the process
 };
 
-/// Folders that were made on the way to something that may not come: unless kept they are removed again, as
-/// far as they are empty.
+/// MadeFolders are folders that were made on the way to something that may not come: unless kept they are
+/// removed again, as far as they are empty.
 class MadeFolders {
  public:
   MadeFolders() = default;
@@ -50,7 +50,7 @@ class DatasetWriter {
   DatasetWriter(const DatasetWriter&) = delete;
   DatasetWriter& operator=(const DatasetWriter&) = delete;
 
-  /// Throws kNoSpace where the disk has no room for so many bytes.
+  /// Throws kNoSpace where the disk has fewer free bytes.
   void require_room(std::uint64_t bytes) const;
   /// Opens one array for writing; folders are made on the way. Hand it back with `close`.
   NpyWriter open(const std::string& relative, const std::string& descr,
@@ -69,7 +69,7 @@ class DatasetWriter {
   /// is there.
   void commit(DatasetMeta meta);
 
-  /// Where the arrays lie until commit: for a writer that wants to read back what it wrote.
+  /// Returns where the arrays lie until commit: for a writer that wants to read back what it wrote.
   const std::filesystem::path& temporary_folder() const { return temporary_; }
 
  private:

@@ -1,7 +1,7 @@
-// An array that a user gives: a .npy file in whichever form numpy.save left it (C or Fortran order, either
-// byte order), or one that lies in this process's memory; also with the unsigned types that datasets do not
-// have (uint16 becomes int32, uint64 int64 where it fits). It is converted while it is read, and no copy is
-// made. The files of datasets are NpyArray (npy.h), strict and mapped.
+// A GivenArray is an array that a user gives: a .npy file in whichever form numpy.save left it (C or Fortran
+// order, either byte order), or one that lies in this process's memory; also with the unsigned types that
+// datasets do not have (uint16 becomes int32, uint64 int64 where it fits). It is converted while it is read,
+// and no copy is made. The files of datasets are NpyArray (npy.h), strict and mapped.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -16,18 +16,18 @@
 
 namespace hopfeed {
 
-/// An array in memory, in C order. `bytes` stay as they are for as long as they are read.
+/// A HeldArray is an array in memory, in C order. `bytes` stay as they are for as long as they are read.
 struct HeldArray {
   std::string descr;  // as NumPy writes it: "<i8"
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes;
 };
 
-/// Where an array lies.
+/// An ArraySource says where an array lies.
 struct ArraySource {
   ArraySource() = default;
   ArraySource(std::filesystem::path file) : path(std::move(file)) {}  // NOLINT: a file is a source
-  /// `name`: for messages.
+  /// `name` is for messages.
   ArraySource(std::string name, HeldArray array) : path(std::move(name)), held(std::move(array)) {}
 
   bool empty() const { return path.empty(); }
@@ -42,20 +42,20 @@ class GivenArray {
   /// Throws what parse_npy_header throws, and kUnsupported for elements that are no numbers.
   explicit GivenArray(const ArraySource& source);
 
-  /// The path of the file, or the name that the array in memory was given.
+  /// Returns the path of the file, or the name that the array in memory was given.
   const std::filesystem::path& path() const { return path_; }
   const std::vector<std::int64_t>& shape() const { return header_.shape; }
   std::int64_t count() const { return header_.count(); }
-  /// "[2, 5]": for messages.
+  /// Returns the shape as messages have it: "[2, 5]".
   std::string shape_text() const;
-  /// NumPy's type string as the file has it (">u8"): for messages.
+  /// Returns NumPy's type string as the file has it (">u8"), for messages.
   const std::string& descr() const { return header_.descr; }
-  /// The type of the elements as they are read.
+  /// Returns the type of the elements as they are read.
   ElementType type() const { return type_; }
   bool has_integers() const;
 
-  /// The elements from `first` on in C order, as many as `out` has room for. Throws kInvalid naming file and
-  /// entry where an uint64 does not fit. May be called by several threads.
+  /// Reads the elements from `first` on in C order, as many as fit into `out`. Throws kInvalid naming file
+  /// and entry where an uint64 does not fit. May be called by several threads.
   void read(std::int64_t first, std::span<std::byte> out) const;
   template <class T>
   void read(std::int64_t first, std::span<T> out) const {
@@ -65,11 +65,11 @@ class GivenArray {
   /// Reads out.size() integers of any type from `first` on, each as int64. Throws as read() does.
   void read_integers(std::int64_t first, std::span<std::int64_t> out) const;
 
-  /// Whether Fortran order makes a difference.
+  /// Returns whether Fortran order makes a difference.
   bool in_fortran_order() const { return fortran_; }
-  /// Whether elements are read as they lie in the file, whatever their order.
+  /// Returns whether elements are read as they lie in the file, whatever their order.
   bool as_stored() const { return !swapped_ && widening_ == Widening::kNone; }
-  /// They, in the order of the file.
+  /// Reads them in the order of the file.
   template <class T>
   std::span<const T> stored() const {
     require(element_type_of<T>);
@@ -80,7 +80,7 @@ class GivenArray {
   enum class Widening { kNone, kUint16, kUint64 };
   std::span<const std::byte> bytes() const { return bytes_; }
   void require(ElementType type) const;
-  /// Element `at` of the file, which is entry `entry` in C order.
+  /// Converts element `at` of the file, which is entry `entry` in C order.
   void convert(std::int64_t at, std::int64_t entry, std::byte* out) const;
   std::vector<std::int64_t> place_of(std::int64_t entry) const;
 

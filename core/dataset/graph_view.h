@@ -1,4 +1,4 @@
-// Plain views of a graph in memory: what samplers and kernels see. The owner of the memory is Dataset
+// Samplers and kernels see a graph in memory as these plain views. The owner of the memory is Dataset
 // (dataset.h). A compressed sparse column (CSC) matrix per edge type holds the in-neighbours of each
 // destination node, in imported order.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace hopfeed {
 
-/// The rows of one partition; null where it is not on this machine (Dataset::has_partition). `indices` are
-/// source nodes as dataset ids (global over all partitions).
+/// A CscPart has the rows of one partition; null where it is not on this machine (Dataset::has_partition).
+/// `indices` are source nodes as dataset ids (global over all partitions).
 struct CscPart {
   const RowRecord* rows = nullptr;  // [num_rows + 1]
   const void* indices = nullptr;    // [num_edges] int32 or int64 (CscView::index_type)
@@ -24,16 +24,16 @@ struct CscPart {
   std::int64_t first_edge = 0;  // edges of the partitions before it
 };
 
-/// The original ids of the nodes of one type in one partition, in the dataset's order: node i's is first[i *
-/// stride].
+/// OriginalIds are the original ids of the nodes of one type in one partition, in the dataset's order: node
+/// i's is first[i * stride].
 struct OriginalIds {
   const std::int64_t* first = nullptr;
   std::int64_t count = 0;
   std::int64_t stride = 1;  // in row records 2
 };
 
-/// One edge type over all partitions. Halos, where there are some (Dataset::num_parts), are partitions P and
-/// on here and in the views below, with ids behind those of all nodes, or edges.
+/// A CscView is one edge type over all partitions. Halos, where there are some (Dataset::num_parts), are
+/// partitions P and on here and in the views below, with ids behind those of all nodes, or edges.
 struct CscView {
   std::span<const CscPart> parts;  // [P]
   std::span<const std::int64_t>
@@ -47,13 +47,13 @@ struct CscView {
   bool has_edge_ids = false;
 };
 
-/// How far the entries of stored alias tables are apart. Behind each come two source nodes, of such indices,
-/// so that a draw reads one place of memory and not two: the edge's own, and the alias's.
+/// Returns how far the entries of stored alias tables are apart. Behind each come two source nodes (indices
+/// of so many bytes), so that a draw reads one place of memory and not two: the edge's own, and the alias's.
 constexpr std::size_t alias_entry_bytes(std::size_t index_bytes) {
   return sizeof(AliasEntry) + 2 * index_bytes;
 }
 
-/// A row's alias table.
+/// AliasTableView is a row's alias table.
 struct AliasTableView {
   const std::byte* first = nullptr;
   std::size_t count = 0;
@@ -64,12 +64,12 @@ struct AliasTableView {
   }
 };
 
-/// The alias tables of one weight.
+/// WeightView has the alias tables of one weight.
 struct WeightView {
   std::span<const std::byte* const> parts;  // [P] entry of the partition's first edge
   std::size_t entry_bytes = sizeof(AliasEntry);
 
-  /// The table of a row of `count` edges that begins at edge `begin` of the partition.
+  /// Returns the table of a row of `count` edges that begins at edge `begin` of the partition.
   AliasTableView table(std::size_t part, std::int64_t begin, std::size_t count) const {
     return {.first = parts[part] + static_cast<std::size_t>(begin) * entry_bytes,
             .count = count,
@@ -77,7 +77,8 @@ struct WeightView {
   }
 };
 
-/// The rows of one edge type in the order of time: entry i of a row's stretch is the i-th earliest edge.
+/// TimeView has the rows of one edge type in the order of time: entry i of a row's stretch is the i-th
+/// earliest edge.
 struct TimeView {
   std::span<const std::int64_t> bounds;         // what codes count (time_codes.h)
   std::span<const std::int16_t* const> codes;   // [P] of the time of that edge
@@ -86,13 +87,13 @@ struct TimeView {
   std::span<const std::byte* const> indices;    // [P] source node of that edge; type as CscView::index_type
 };
 
-/// The rows of one edge type in the order of source ids (row_order.h).
+/// ByIdView has the rows of one edge type in the order of source ids (row_order.h).
 struct ByIdView {
   std::span<const std::uint32_t* const> order;  // [P] position in the row; empty: it is not stored
 };
 
-/// One attribute of nodes or edges over all partitions: row i of partition p lies at parts[p] + i *
-/// stride_bytes.
+/// AttrView is one attribute of nodes or edges over all partitions: row i of partition p lies at parts[p] + i
+/// * stride_bytes.
 struct AttrView {
   std::span<const std::byte* const> parts;          // [P]
   std::span<const std::int64_t> partition_offsets;  // [P + 1] of the nodes, or of the edges
@@ -102,7 +103,8 @@ struct AttrView {
   std::int64_t row_elements = 0;
 };
 
-/// Which partition owns a node: the last p with offsets[p] <= id. O(log P); the caller has checked the range.
+/// Returns which partition owns a node: the last p with offsets[p] <= id. O(log P); the caller has checked
+/// the range.
 inline int partition_of(std::span<const std::int64_t> offsets, std::int64_t id) {
   int lo = 0, hi = static_cast<int>(offsets.size()) - 1;
   while (hi - lo > 1) {

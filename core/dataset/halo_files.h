@@ -1,6 +1,6 @@
-// Halos: what a partition has of others, so that its machine asks less. The halo of a partition is the nodes
-// elsewhere that its rows have edges from, with their rows, their attributes and those of their edges: the
-// second hop from own seeds is then drawn here too. DistDGL replicates the nodes along the cut so.
+// A halo is what a partition has of others, so that its machine asks less. The halo of a partition is the
+// nodes elsewhere that its rows have edges from, with their rows, their attributes and those of their edges:
+// the second hop from own seeds is then drawn here too. DistDGL replicates the nodes along the cut so.
 //
 // A halo has the files of a partition (part-0000/halo/nodes, part-0000/halo/edges), with its nodes by rising
 // dataset id, and which these are (part-0000/halo/places).
@@ -13,15 +13,15 @@
 
 namespace hopfeed {
 
-/// How many arrays of all are done.
+/// It is told how many arrays of all are done.
 using HalosDone = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 /// Writes the halo of every partition and notes their sizes in `meta`, whose other arrays `writer` has
 /// finished. Reads them row by row, and keeps some bits a node and some words a node of a halo in memory.
 void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done);
 
-/// Compares every byte of the halos with what they are copies of. Only where all partitions are here, and are
-/// sound. Throws kCorrupt naming the file. `done(bytes)` behind each file.
+/// Compares every byte of the halos with what they are copies of. All partitions must be here, and sound.
+/// Throws kCorrupt naming the file. Calls `done(bytes)` behind each file.
 void check_halos(const Dataset& dataset, const std::function<void(std::uint64_t bytes)>& done);
 
 }  // namespace hopfeed

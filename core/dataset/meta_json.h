@@ -1,4 +1,4 @@
-// Fields of a JSON document, checked one by one: every complaint names the file, the object and the field.
+// Checks the fields of meta.json one by one: every complaint names the file, the object and the field.
 #pragma once
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 
 namespace hopfeed {
 
-/// One object of meta.json. Whatever does not fit throws kCorrupt.
+/// MetaFields is one object of meta.json. Whatever does not fit throws kCorrupt.
 class MetaFields final : public CheckedJson {
  public:
   using json = nlohmann::json;

@@ -1,6 +1,6 @@
-// NumPy's .npy files (format versions 1 to 3), little-endian and C-contiguous: read by memory map, written as
-// a stream. Source: the NEP 1 description of the format. Structured types are known in one form, the row
-// record of graph_view.h.
+// Reads NumPy's .npy files (format versions 1 to 3), little-endian and C-contiguous, by memory map, and
+// writes them as a stream. The source is the NEP 1 description of the format. Structured types are known in
+// one form, the row record of graph_view.h.
 #pragma once
 #include <xxhash.h>
 
@@ -28,11 +28,11 @@ struct NpyHeader {
   std::int64_t count() const;   // elements in all
 };
 
-/// `descr` of arrays of RowRecord.
+/// Arrays of RowRecord have this `descr`.
 inline constexpr const char* kRowRecordDescr = "record";
 
-/// What a file may be like: as hopfeed writes it, or as users give it (given_array.h): in Fortran order,
-/// big-endian, of uint16 or uint64 too.
+/// NpyForms says what a file may be like: as hopfeed writes it, or as users give it (given_array.h): in
+/// Fortran order, big-endian, of uint16 or uint64 too.
 enum class NpyForms { kOwn, kGiven };
 
 /// Checks magic, version, header, order and that the file is exactly as long as the shape says; throws
@@ -40,11 +40,12 @@ enum class NpyForms { kOwn, kGiven };
 NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesystem::path& path,
                            NpyForms forms = NpyForms::kOwn);
 
-/// The header of an array in memory, which `name` stands for in errors; data_offset is 0. Throws as above.
+/// Returns the header of an array in memory, which `name` stands for in errors; data_offset is 0. Throws as
+/// parse_npy_header does.
 NpyHeader given_npy_header(const std::string& descr, const std::vector<std::int64_t>& shape,
                            std::uint64_t bytes, const std::filesystem::path& name);
 
-/// A mapped .npy file. `as<T>()` checks the element type once and gives the elements.
+/// An NpyArray is a mapped .npy file. `as<T>()` checks the element type once and gives the elements.
 class NpyArray {
  public:
   NpyArray() = default;
@@ -76,14 +77,14 @@ inline std::span<const RowRecord> NpyArray::as<RowRecord>() const {
   return {reinterpret_cast<const RowRecord*>(bytes().data()), static_cast<std::size_t>(header_.count())};
 }
 
-/// Everything before the elements of a version 1 file, a multiple of 64 bytes.
+/// Returns everything before the elements of a version 1 file, a multiple of 64 bytes.
 std::string npy_head(const std::string& descr, const std::vector<std::int64_t>& shape);
 
-/// Writes one array front to back. `finish` flushes, fsyncs (Sync::kYes) and checks that exactly the promised
-/// elements came; without it the file is incomplete and the destructor only closes it.
+/// An NpyWriter writes one array front to back. `finish` flushes, fsyncs (Sync::kYes) and checks that exactly
+/// the promised elements came; without it the file is incomplete and the destructor only closes it.
 class NpyWriter {
  public:
-  /// `descr` as in NpyHeader. Throws kIo or kNoSpace naming the file.
+  /// `descr` is as in NpyHeader. Throws kIo or kNoSpace naming the file.
   NpyWriter(const std::filesystem::path& path, const std::string& descr,
             const std::vector<std::int64_t>& shape, Sync sync = Sync::kYes);
   ~NpyWriter();
@@ -114,7 +115,7 @@ class NpyWriter {
   std::uint64_t expected_ = 0, written_ = 0;
 };
 
-/// One call for an array that is in memory already.
+/// Writes an array that is in memory already, in one call.
 template <class T>
 NpyWriter::Result write_npy(const std::filesystem::path& path, std::span<const T> items,
                             const std::vector<std::int64_t>& shape) {

@@ -1,7 +1,7 @@
-// Whoever answers for the partitions of a dataset that are not on this machine: their owners, on others. A
-// dataset that was opened with some partitions has one (Dataset::set_peers). What is asked and answered is
-// bytes here; core/sampler/peer_questions.h says what they mean, core/maker/partition_owner.h answers
-// them, and folder `peers` carries them from machine to machine.
+// PartitionPeers answer for the partitions of a dataset that are not on this machine: their owners, on
+// others. A dataset that was opened with some partitions has one (Dataset::set_peers). What is asked and
+// answered is bytes here; core/sampler/peer_questions.h says what they mean, core/maker/partition_owner.h
+// answers them, and folder `peers` carries them from machine to machine.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace hopfeed {
 
-/// An answer, for as long as somebody keeps it.
+/// PeerBytes hold an answer, for as long as somebody keeps it.
 using PeerBytes = RecycledBytes;
 using PeerAnswer = std::shared_ptr<const PeerBytes>;
 
@@ -23,11 +23,11 @@ class PartitionPeers {
   virtual ~PartitionPeers() = default;
   /// Asks the owner of a partition, and does not wait. Any thread. Throws kNotFound where nobody has it.
   virtual Ticket ask(int partition, PeerBytes question) = 0;
-  /// The answer to a question, each once. An owner that has died is waited for, or a replica asked, up to a
-  /// deadline; then it throws kPeerDied or kTimeout naming the machine. Throws what an owner refused, naming
-  /// it, where none is there that has not.
+  /// Returns the answer to a question, each once. An owner that has died is waited for, or a replica asked,
+  /// up to a deadline; then it throws kPeerDied or kTimeout naming the machine. Throws what an owner refused,
+  /// naming it, where none is there that has not.
   virtual PeerAnswer wait(Ticket ticket) = 0;
-  /// Nobody waits for it any more.
+  /// Drops a question: nobody waits for its answer any more.
   virtual void drop(Ticket ticket) noexcept = 0;
 };
 

@@ -1,4 +1,4 @@
-// The relabel table that suits a graph and its batches.
+// Chooses the relabel table that suits a graph and its batches.
 #pragma once
 #include <cstdint>
 #include <variant>
@@ -7,7 +7,7 @@
 
 namespace hopfeed {
 
-/// The table of batches whose nodes have one local id each.
+/// AnyRelabel is the table of batches whose nodes have one local id each.
 using AnyRelabel = std::variant<DirectRelabel, HashRelabel>;
 
 inline AnyRelabel make_relabel(std::int64_t num_nodes) {

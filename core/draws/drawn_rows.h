@@ -1,5 +1,5 @@
-// What a sampler holds between the stages of its pipeline (row_pipeline.h): rows that were looked at, and
-// what pickers (picker.h) draw for them.
+// These structs hold what a sampler keeps between the stages of its pipeline (row_pipeline.h): rows that were
+// looked at, and what pickers (picker.h) draw for them.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hopfeed {
 
-/// One destination's row, between `look` and `place`.
+/// A DrawnRow is one destination's row, between `look` and `place`.
 struct DrawnRow {
   std::uint64_t index_at;  // address of the index that a picker counts from
   std::uint64_t edge_at;   // address of the row's first edge id
@@ -31,19 +31,19 @@ struct DrawnRow {
   static constexpr std::uint16_t kNoLane = UINT16_MAX;
   std::uint16_t lane = kNoLane;  // where its draws are, if they were made in vector lanes
 
-  /// The position in the row of the place that a picker has drawn.
+  /// Returns the position in the row of the place that a picker has drawn.
   std::uint64_t position_of(std::uint64_t place) const {
     return order_at == 0 ? place : checked(reinterpret_cast<const std::uint32_t*>(order_at)[place]);
   }
 
-  /// A position that was read from a file, which must not become an address unless it is in the row.
+  /// Returns a position that was read from a file, which must not become an address unless it is in the row.
   std::uint32_t checked(std::uint32_t read) const {
     if (read < degree) return read;
     throw DamagedRow{DamagedRow::What::kPosition, 0, 0, static_cast<std::int64_t>(original_id)};
   }
 };
 
-/// The rows of one group.
+/// A DrawnGroup has the rows of one group.
 struct DrawnGroup {
   static constexpr std::uint32_t kRows = DrawRows::kRows;
   DrawnRow rows[kRows];
@@ -53,14 +53,14 @@ struct DrawnGroup {
   std::size_t most = 0;     // of what they may give together
 };
 
-/// Scratch of the pickers, shared by all edge types of a sampler.
+/// PickScratch is the scratch of the pickers, shared by all edge types of a sampler.
 struct PickScratch {
   DrawRows lanes;
   ScratchArray<std::uint32_t> picks;
   ScratchArray<std::uint64_t> wide_picks;
   ScratchArray<std::uint64_t> sums;
   ScratchArray<std::uint32_t> choices;
-  /// Copies of what the rows of two groups have given, in the order of the rows.
+  /// Taken has copies of what the rows of two groups have given, in the order of the rows.
   struct Taken {
     ScratchArray<std::int64_t> sources;  // or two of 32 bits in each
     ScratchArray<std::uint32_t> positions;
@@ -76,10 +76,11 @@ struct PickScratch {
            taken[0].bytes() + taken[1].bytes();
   }
 
-  /// Elements of each array that a picker asks for at most; `pick_set`: draws of a row that needs the set.
+  /// Most says how many elements of each array a picker asks for at most; `pick_set`: draws of a row that
+  /// needs the set.
   struct Most {
     std::size_t picks = 0, wide_picks = 0, sums = 0, choices = 0, taken = 0, pick_set = 0;
-    /// Both pickers share the scratch.
+    /// Grows to what another picker asks for too, since both share the scratch.
     void cover(const Most& other) {
       picks = std::max(picks, other.picks);
       wide_picks = std::max(wide_picks, other.wide_picks);
@@ -100,7 +101,8 @@ struct PickScratch {
   }
 };
 
-/// The largest rows that a picker meets in an edge type, by which it says what it takes of the scratch.
+/// PickBounds are the largest rows that a picker meets in an edge type, by which it says what it takes of the
+/// scratch.
 struct PickBounds {
   std::size_t group = 0;   // neighbours that destinations expanded together give
   std::size_t fanout = 0;  // of all hops, those that take all apart
@@ -108,7 +110,7 @@ struct PickBounds {
   std::function<std::size_t()> longest_row;  // edges; reads all row records
 };
 
-/// How many neighbours a destination gives in this hop, and the keys of its draws.
+/// PickOptions say how many neighbours a destination gives in this hop, and have the keys of its draws.
 struct PickOptions {
   std::int64_t fanout = -1;
   bool replace = false;
@@ -117,8 +119,9 @@ struct PickOptions {
   NodeStream stream_of(const DrawnRow& row) const { return stream.of(row.original_id, row.tree); }
 };
 
-/// What most pickers give: the place of a source is the position of its edge. Inlined, since it is called for
-/// each row: as a function of its own it took a sixth of temporal sampling.
+/// Emits the places of a row as most pickers give them: the place of a source is the position of its edge. It
+/// is inlined, since it is called for each row: as a function of its own it took a sixth of temporal
+/// sampling.
 template <class Emit, class Place>
 [[gnu::always_inline]] inline void emit_places(Emit& emit, std::uint64_t count, Place place) {
   emit(count, place, place);

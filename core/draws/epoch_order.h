@@ -1,4 +1,5 @@
-// Which entries of a list a batch covers: the same for nodes (node_list.h) and links (link_set.h).
+// EpochOrder says which entries of a list a batch covers: the same for nodes (node_list.h) and links
+// (link_set.h).
 #pragma once
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-// The edges that a batch must not see: those that it is to predict, above all. They count as absent before
-// neighbours are drawn (excluding_picker.h, row_reader.h). A pair stands for all edges from the one node to
-// the other, parallel ones too.
+// ExcludedEdges must not be seen by a batch: those that it is to predict, above all. They count as absent
+// before neighbours are drawn (excluding_picker.h, row_reader.h). A pair stands for all edges from the one
+// node to the other, parallel ones too.
 //
 // Per edge type the pairs lie sorted by destination and source, behind a filter of bits over the
 // destinations: nearly every row that a sampler asks about has nothing excluded, and most of these cost one
@@ -19,16 +19,17 @@ class ExcludedEdges {
   /// Forgets what was there, not its memory. Pairs are added between begin() and finish(), and asked for
   /// behind it.
   void begin(int num_edge_types);
-  /// Dataset ids; in any order, as often as one comes.
+  /// Adds a pair of dataset ids; pairs come in any order, and as often as one likes.
   void add(int edge_type, std::int64_t src, std::int64_t dst);
   void finish();
 
   bool any(int edge_type) const { return !types_[static_cast<std::size_t>(edge_type)].sources.empty(); }
-  /// The sources whose edges to the destination are excluded: sorted, each once.
+  /// Returns the sources whose edges to the destination are excluded: sorted, each once.
   std::span<const std::int64_t> sources_of(int edge_type, std::int64_t dst) const;
   bool contains(int edge_type, std::int64_t src, std::int64_t dst) const;
 
-  /// All pairs of an edge type: the sources of destination i are those from first[i] to first[i + 1].
+  /// Lists has all pairs of an edge type: the sources of destination i are those from first[i] to first[i +
+  /// 1].
   struct Lists {
     std::span<const std::int64_t> destinations;
     std::span<const std::size_t> first;
@@ -40,17 +41,17 @@ class ExcludedEdges {
   }
 
   int num_edge_types() const { return static_cast<int>(types_.size()); }
-  /// Distinct ones.
+  /// Returns how many distinct pairs there are.
   std::size_t num_pairs(int edge_type) const {
     return types_[static_cast<std::size_t>(edge_type)].sources.size();
   }
-  /// A number below num_pairs() that a destination has for its own, by what sources_of() gave of it.
+  /// Returns a number below num_pairs() that a destination has for its own, by what sources_of() gave for it.
   std::size_t number_of(int edge_type, std::span<const std::int64_t> sources) const {
     return static_cast<std::size_t>(sources.data() -
                                     types_[static_cast<std::size_t>(edge_type)].sources.data());
   }
   std::size_t bytes() const;
-  /// What so many pairs take at most.
+  /// Returns what so many pairs take at most.
   static std::size_t max_bytes(int num_edge_types, std::size_t pairs);
 
  private:

@@ -1,6 +1,6 @@
-// What a sampler finds out about the rows of a sample that have excluded edges (excluded_edges.h): which
-// places are left out, and for weighted draws the alias table of what is left. A row is looked through once,
-// however many trees or walks come to it.
+// ExcludedRows is what a sampler finds out about the rows of a sample that have excluded edges
+// (excluded_edges.h): which places are left out, and for weighted draws the alias table of what is left. A
+// row is looked through once, however many trees or walks come to it.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -17,20 +17,20 @@ namespace hopfeed {
 
 class ExcludedRows {
  public:
-  /// A row as it is searched: its neighbours, in whichever order the sampler reads them, the same in all of a
-  /// sample.
+  /// Neighbors is a row as it is searched: its neighbours, in whichever order the sampler reads them, the
+  /// same in all of a sample.
   struct Neighbors {
     std::uint64_t at = 0;  // address of the first
     std::uint64_t degree = 0;
     ElementType type = ElementType::kInt32;  // or kInt64
   };
-  /// One row that has excluded edges, if only pairs without an edge.
+  /// A Row has excluded edges, if only pairs without an edge.
   struct Row {
     std::uint64_t generation = 0, first = 0, count = 0;  // in the lists of places
     std::uint64_t table = 0;                             // where its alias table begins; kNoTable, kNoWeight
   };
 
-  /// A new sample, of the batch whose edges these are; null: nothing is excluded.
+  /// Begins a sample of the batch whose edges these are; null: nothing is excluded.
   void begin(const ExcludedEdges* excluded);
   bool any(int edge_type) const { return excluded_ && excluded_->any(edge_type); }
   std::span<const std::int64_t> sources_of(int edge_type, std::int64_t dst) const {
@@ -40,11 +40,12 @@ class ExcludedRows {
   /// is in use.
   void make_room();
 
-  /// `sources` are those of the row's destination, not empty. The row is good until make_room() or begin().
+  /// Returns the row of these `sources`, those of its destination, not empty. It is good until make_room() or
+  /// begin().
   Row& row(int edge_type, std::span<const std::int64_t> sources, const Neighbors& neighbors);
   LeftOut left_out(const Row& row) const { return {lists_, row.first, row.count}; }
 
-  /// Weights of a row's edges, an attribute of the edges.
+  /// Weights are the weights of a row's edges, an attribute of the edges.
   struct Weights {
     const AttrView& view;
     std::int64_t position = 0;  // of the row's first edge in the dataset's order
@@ -53,11 +54,11 @@ class ExcludedRows {
   /// Makes the alias table of what is left of a row; false where all that is left weighs nothing. Throws
   /// kInvalid for weights that cannot be.
   bool make_table(Row& row, const Weights& weights);
-  /// The table, until another is made.
+  /// Returns the table, until another is made.
   const AliasEntry* table(const Row& row) const { return tables_.data() + row.table; }
 
   std::size_t bytes() const;
-  /// With samples of at most so many pairs of an edge type.
+  /// Most bounds samples: they have at most so many pairs of an edge type.
   struct Most {
     std::size_t edge_types = 0, pairs = 0;
     std::size_t longest = 0, together = 0;  // neighbours of a row, and of all rows that are in use together

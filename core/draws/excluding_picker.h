@@ -1,5 +1,5 @@
-// Any other picker (picker.h says what one is), but that excluded edges count as absent before the
-// draw: a row of so many edges less draws by the same rule from what is left, as if it had been stored so.
+// ExcludingPicker wraps another picker (picker.h says what one is): excluded edges count as absent before the
+// draw, so a row of so many edges less draws by the same rule from what is left, as if it had been stored so.
 // Rows that have nothing excluded are the other picker's; the others too, once they are known to have a
 // smaller population, and what it picks of that is told its place in the whole row.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace hopfeed {
 
-/// What is excluded of the edge type that is expanded.
+/// Excluding says what is excluded of the edge type that is expanded.
 struct Excluding {
   ExcludedRows& rows;
   int edge_type = 0;
@@ -51,8 +51,8 @@ class ExcludingPicker {
     if (left_out.count() == 0) {
       picker_.pick(group, row, emit);
     } else {
-      // Such a row's places are positions of what is left, by weight too: the table that was made for it has
-      // no sources.
+      // A row with excluded edges has places that are positions of what is left, by weight too: the table
+      // that was made for it has no sources.
       picker_.pick(group, row, [&](std::uint64_t count, auto place, auto position) {
         emit(
             count, [&](std::uint64_t j) { return left_out.place(place(j)); },
@@ -65,7 +65,7 @@ class ExcludingPicker {
   static constexpr bool kSearches = SearchingPicker<Inner>, kCopies = CopyingPicker<Inner>;
   static constexpr std::uint64_t kLine = 64, kLinesAhead = 8;  // the rest of a long row comes by itself
 
-  // The rows of the group that have excluded edges. The first lines of all are under way before one is
+  // Finds the rows of the group that have excluded edges. The first lines of all are under way before one is
   // searched.
   void find(const DrawnGroup& group) {
     excluding_.rows.make_room();
@@ -89,7 +89,7 @@ class ExcludingPicker {
     }
   }
 
-  // Each row's population less what it has of these, and how the rest is numbered.
+  // Lessens each row's population by its excluded edges, and says how the rest is numbered.
   void leave_out(DrawnGroup& group) {
     for (std::uint32_t i = 0; i < group.count; ++i) {
       left_out_[i] = {};
@@ -131,7 +131,8 @@ class ExcludingPicker {
 
   Inner picker_;
   Excluding excluding_;
-  // What the group that was drawn last left out: its rows are picked before the next group is drawn.
+  // These are what the group that was drawn last left out: its rows are picked before the next group is
+  // drawn.
   ExcludedRows::Row* found_[DrawnGroup::kRows];
   std::uint64_t index_at_[DrawnGroup::kRows];
   LeftOut left_out_[DrawnGroup::kRows];

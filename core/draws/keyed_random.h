@@ -37,7 +37,7 @@ struct RandomWords {
   std::uint32_t word[4];
 };
 
-/// The generator itself.
+/// Runs the generator itself: Philox4x32-10.
 HOPFEED_HOST_DEVICE inline RandomWords philox(std::uint32_t c0, std::uint32_t c1, std::uint32_t c2,
                                               std::uint32_t c3, std::uint64_t key) {
   const r123::Philox4x32::ctr_type counter = {{c0, c1, c2, c3}};
@@ -56,10 +56,10 @@ struct StreamOptions {
   std::uint32_t edge_type = 0;
 };
 
-/// Two streams have one name: that of first draws, and that of draws that were rejected.
+/// Try tells two streams of one name apart: that of first draws, and that of draws that were rejected.
 enum class Try : std::uint32_t { kFirst = 0, kAgain = 1 };
 
-/// The 64-bit key of one stream; node_stream() below is the one way to come by it.
+/// Returns the 64-bit key of one stream; node_stream() below is the one way to come by it.
 HOPFEED_HOST_DEVICE inline std::uint64_t stream_key(const StreamOptions& o, Try which) {
   const RandomWords outer = philox(static_cast<std::uint32_t>(o.purpose), o.hop, o.edge_type,
                                    static_cast<std::uint32_t>(which), o.seed);
@@ -71,34 +71,34 @@ HOPFEED_HOST_DEVICE inline std::uint64_t stream_key(const StreamOptions& o, Try 
   return static_cast<std::uint64_t>(inner.word[1]) << 32 | inner.word[0];
 }
 
-/// The draws of one node (its original id) in one stream.
+/// A NodeStream has the draws of one node (its original id) in one stream.
 struct NodeStream {
   std::uint64_t key;        // of the draws
   std::uint64_t retry_key;  // of draws that were rejected
   std::uint64_t node;
   std::uint32_t tree;  // position of the seed in a disjoint batch, else 0
 
-  /// The stream of another node under the same keys.
+  /// Returns the stream of another node under the same keys.
   HOPFEED_HOST_DEVICE NodeStream of(std::uint64_t other, std::uint32_t other_tree = 0) const {
     return {key, retry_key, other, other_tree};
   }
   HOPFEED_HOST_DEVICE RandomWords words(std::uint32_t block) const {
     return philox(static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node >> 32), tree, block, key);
   }
-  /// Candidates for draw `draw` (below 2^16) after a rejection, attempt 1, 2, ...
+  /// Returns candidates for draw `draw` (below 2^16) after a rejection, attempt 1, 2, ...
   HOPFEED_HOST_DEVICE RandomWords retry_words(std::uint32_t draw, std::uint32_t attempt) const {
     return philox(static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node >> 32), tree,
                   attempt << 16 | draw, retry_key);
   }
 };
 
-/// Both keys of what `options` name, of node 0. Computed once per batch, hop and edge type; of() gives the
-/// nodes'.
+/// Returns both keys of what `options` name, of node 0. They are computed once per batch, hop and edge type;
+/// of() gives the nodes'.
 HOPFEED_HOST_DEVICE inline NodeStream node_stream(const StreamOptions& options) {
   return {stream_key(options, Try::kFirst), stream_key(options, Try::kAgain), 0, 0};
 }
 
-/// floor(word * bound / 2^32), or a rejection where the word falls into the biased remainder.
+/// A Bounded is floor(word * bound / 2^32), or a rejection where the word falls into the biased remainder.
 struct Bounded {
   std::uint32_t value;
   bool rejected;
@@ -111,7 +111,8 @@ HOPFEED_HOST_DEVICE inline Bounded bounded(std::uint32_t word, std::uint32_t bou
   return {static_cast<std::uint32_t>(wide >> 32), low < bound && low < (0u - bound) % bound};
 }
 
-/// An exact draw from [0, bound), 1 <= bound < 2^32, that begins with `word`, the stream's word for `draw`.
+/// Returns an exact draw from [0, bound), 1 <= bound < 2^32, that begins with `word`, the stream's word for
+/// `draw`.
 HOPFEED_HOST_DEVICE inline std::uint32_t draw_below(const NodeStream& stream, std::uint32_t draw,
                                                     std::uint32_t word, std::uint32_t bound) {
   Bounded result = bounded(word, bound);
@@ -122,8 +123,8 @@ HOPFEED_HOST_DEVICE inline std::uint32_t draw_below(const NodeStream& stream, st
   return result.value;
 }
 
-/// A draw below a bound of 2^32 or more: 64 bits from two words. Rejection has a chance below 2^-16 for
-/// bounds below 2^48.
+/// Returns a draw below a bound of 2^32 or more: 64 bits from two words. Rejection has a chance below 2^-16
+/// for bounds below 2^48.
 HOPFEED_HOST_DEVICE inline std::uint64_t draw_below_wide(const NodeStream& stream, std::uint32_t draw,
                                                          std::uint64_t bound) {
   RandomWords words = stream.words(draw);  // a block of its own for each draw

@@ -1,7 +1,7 @@
-// What rows have taken in one hop of layer-dependent sampling, kept for the batches that share its variates:
-// under the same variates a row takes the same edges, and the frontiers of such batches have most rows in
-// common, which is why they are made alike (dependent minibatches: Balin, LaSalle & Catalyurek, "Cooperative
-// Minibatching in Graph Neural Networks", 2023). A row whose list is kept is not read again.
+// LaborKept keeps what rows have taken in a hop of layer-dependent sampling, for batches that share its
+// variates: under the same variates a row takes the same edges, and the frontiers of such batches have most
+// rows in common, which is why they are made alike (dependent minibatches: Balin, LaSalle & Catalyurek,
+// "Cooperative Minibatching in Graph Neural Networks", 2023). A row whose list is kept is not read again.
 //
 // A list stays where it was put until the variates change, so that the stages behind the draw
 // (row_pipeline.h) read it there. When there is no room for one more, rows are read as if nothing were kept.
@@ -20,15 +20,15 @@ namespace hopfeed {
 
 class LaborKept {
  public:
-  /// Whether each destination of an edge type can have a place in a table.
+  /// Returns whether each destination of an edge type can have a place in a table.
   static bool has_places(const CscView& csc) { return csc.num_dst_nodes <= kMaxDirectNodes; }
-  /// Under variates with so many sources to look at in a batch: emptying the table for them costs less than
-  /// that.
+  /// Returns how many sources a batch must look at under the same variates: emptying the table for them costs
+  /// less than that.
   static std::uint64_t looks_that_pay(const CscView& csc) {
     return static_cast<std::uint64_t>(csc.num_dst_nodes) / kNodesForALook;
   }
 
-  /// The edges that a row has taken: addresses of their sources, as `indices` has them, and of their
+  /// Taken is the edges that a row has taken: addresses of their sources, as `indices` has them, and of their
   /// positions in the row.
   struct Taken {
     std::uint64_t count, sources_at, positions_at;
@@ -48,7 +48,7 @@ class LaborKept {
 
   void prefetch(std::int64_t node) const { prefetch_line(places_.data() + node); }
 
-  /// Address of a node's list, or 0; it is prefetched.
+  /// Returns the address of a node's list, or 0; it is prefetched.
   std::uint64_t find(std::int64_t node) const {
     const std::uint32_t place = places_[static_cast<std::size_t>(node)];
     if (place == 0) return 0;
@@ -87,7 +87,7 @@ class LaborKept {
   static constexpr std::size_t kMostWords = std::size_t{1} << 23;  // 64 MiB, touched as lists come
   static constexpr std::uint64_t kNodesForALook = 8;               // emptying so many places takes longer
 
-  // All rows together do not need more.
+  // All rows together do not need more words.
   static std::size_t most_words(const CscView& csc) {
     const auto rows = static_cast<std::size_t>(csc.num_dst_nodes),
                edges = static_cast<std::size_t>(csc.num_edges);

@@ -1,5 +1,5 @@
-// What layer-dependent draws leave from hop to hop and from batch to batch: the variates that hops and
-// batches share, and what rows have taken of them.
+// LaborMemory keeps what layer-dependent draws leave from hop to hop and from batch to batch: the variates
+// that hops and batches share, and what rows have taken of them.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hopfeed {
 
-/// For one hop over one edge type.
+/// LaborTables are those of one hop over one edge type.
 struct LaborTables {
   LaborVariates::View variates;  // of the sources, or none
   LaborKept* kept = nullptr;     // of the rows, or null: nothing is kept
@@ -48,7 +48,7 @@ class LaborMemory {
     return tables;
   }
 
-  /// With batches of so many hops, that share variates or do not.
+  /// Returns the most scratch with batches of so many hops, that share variates or do not.
   static std::size_t max_scratch_bytes(const Dataset& dataset, std::size_t num_hops, bool shared) {
     std::size_t variates = 0, kept = 0;
     for (int t = 0; t < dataset.num_node_types(); ++t)

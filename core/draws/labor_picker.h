@@ -1,5 +1,5 @@
-// Layer-dependent neighbours by the rule of labor_rule.h: whole rows are read, and of each the edges taken
-// whose sources have a variate below the row's threshold. See picker.h for what a picker is.
+// LaborPicker takes layer-dependent neighbours by labor_rule.h: it reads whole rows, and takes of each the
+// edges whose sources have a variate below the row's threshold. picker.h says what a picker is.
 //
 // Rows are read once: what is taken of them is copied, sources and positions, and the stages to come read the
 // copy.
@@ -59,7 +59,7 @@ class LaborPicker {
     row.most = options_.fanout == 0 ? 0 : population;
   }
 
-  /// Copies of what two groups take; LaborMemory tells of the tables.
+  /// Returns what the copies of two groups take; LaborMemory tells of the tables.
   static PickScratch::Most most_scratch(const PickBounds& bounds) {
     return {.taken = bounds.group + kMarkedTogether};
   }
@@ -121,8 +121,8 @@ class LaborPicker {
     return static_cast<std::uint16_t>(threshold >> (kVariateBits - kUpperBits));
   }
 
-  // With tables twice over the rows: what the second time reads is prefetched in the first. Meanwhile the
-  // next group's rows come, one for each that is read, so that neither waits for the other.
+  // With tables it goes twice over the rows: what the second time reads is prefetched in the first. Meanwhile
+  // the next group's rows come, one for each that is read, so that neither waits for the other.
   template <class Index>
   void draw_rows_of(DrawnGroup& group, PickScratch::Taken& taken) {
     LaborKept::Taken next{.count = 0,
@@ -157,14 +157,14 @@ class LaborPicker {
     }
   }
 
-  // What the row has to give from now on.
+  // Sets what the row has to give from now on.
   static void give(DrawnRow& row, const LaborKept::Taken& taken) {
     row.most = taken.count;
     row.index_at = taken.sources_at;
     row.order_at = taken.positions_at;
   }
 
-  // Those that the bits leave.
+  // Takes those sources that the bits leave.
   template <class Index>
   std::size_t find_by_bits(const Index* indices, const DrawnRow& row, Index* sources,
                            std::uint32_t* positions) {
@@ -205,7 +205,7 @@ class LaborPicker {
     row.most = kept;
   }
 
-  // Those with a bit, or all without bits.
+  // Finds the sources with a bit, or all where there are no bits.
   template <class Index>
   std::size_t leave(std::span<const Index> row, const std::uint8_t* bits, Index* sources,
                     std::uint32_t* positions) {

@@ -1,8 +1,8 @@
-// What a hop has to know of each node's variate (labor_rule.h) under one key. Where it looks at most nodes
-// several times, the variates of all made in the order of the nodes cost less than one at each look. Kept are
-// their upper 16 bits, which tell all but one in 65,536 from a threshold, and a bit for whether these are
-// below each of a few cuts: a look reads a bit, so that what most looks read stays in the nearer caches, and
-// only what is below the row's cut is looked at again.
+// LaborVariates are what a hop has to know of each node's variate (labor_rule.h) under one key. Where it
+// looks at most nodes several times, the variates of all made in the order of the nodes cost less than one at
+// each look. Their upper 16 bits are kept, which tell all but one in 65,536 from a threshold, and a bit for
+// whether these are below each of a few cuts: a look reads a bit, so that what most looks read stays in the
+// nearer caches, and only what is below the row's cut is looked at again.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -19,8 +19,7 @@ namespace hopfeed {
 
 class LaborVariates {
  public:
-  /// Whether the sources of an edge type are few enough for tables, and with how many sources to look at in
-  /// a hop these pay.
+  /// Returns whether the sources of an edge type are few enough for tables.
   static bool has_tables(const CscView& csc) { return csc.num_src_nodes <= kMaxDirectNodes; }
   static std::uint64_t looks_that_pay(const CscView& csc) {
     return static_cast<std::uint64_t>(csc.num_src_nodes) / kNodesForALook;
@@ -28,28 +27,28 @@ class LaborVariates {
 
   static constexpr std::array<std::uint16_t, 3> kCuts = {0x0800, 0x2000, 0x8000};
 
-  /// The variates of the nodes of a type: uppers[i] = upper 16 bits of node i's variate; bit i of below[c]:
-  /// whether these are below kCuts[c].
+  /// A View has the variates of the nodes of a type: uppers[i] = upper 16 bits of node i's variate; bit i of
+  /// below[c]: whether these are below kCuts[c].
   struct View {
     const std::uint16_t* uppers = nullptr;
     std::array<const std::uint8_t*, kCuts.size()> below{};
 
-    /// The bits of the least cut above the upper bits of a threshold, or null where most sources are below
-    /// it.
+    /// Returns the bits of the least cut above the upper bits of a threshold, or null where most sources are
+    /// below it.
     const std::uint8_t* bits_above(std::uint16_t upper) const {
       const auto cut = std::ranges::upper_bound(kCuts, upper) - kCuts.begin();
       return cut < std::ssize(kCuts) ? below[static_cast<std::size_t>(cut)] : nullptr;
     }
   };
 
-  /// Under a key of kLaborHops hops, [first_hop, end_hop) of which are to come.
+  /// Wanted are hops under a key of kLaborHops hops, of which [first_hop, end_hop) are to come.
   struct Wanted {
     int node_type;
     std::uint64_t key;
     std::uint32_t first_hop, end_hop;
   };
-  /// The variates of the first hop that is wanted. Those of the others are made with it, and stay while the
-  /// key does.
+  /// Returns the variates of the first hop that is wanted. The variates of the others are made with it, and
+  /// stay while the key does.
   View of(const Dataset& dataset, const Wanted& wanted) {
     const std::uint32_t word = wanted.first_hop % kLaborHops;
     if (wanted.node_type != node_type_ || wanted.key != key_ || !views_[word].uppers) make(dataset, wanted);
@@ -57,7 +56,7 @@ class LaborVariates {
   }
 
   std::size_t scratch_bytes() const { return uppers_.bytes() + bits_.bytes(); }
-  /// With so many nodes of a type, and batches of so many hops.
+  /// Returns the most scratch with so many nodes of a type, and batches of so many hops.
   static std::size_t max_scratch_bytes(std::int64_t num_nodes, std::size_t hops) {
     if (num_nodes > kMaxDirectNodes) return 0;
     const std::size_t room = room_for(num_nodes) * std::min<std::size_t>(hops, kLaborHops);

@@ -1,5 +1,5 @@
-// Places of a row that count as absent, and where the others are. What is left keeps its order and is
-// numbered on without gaps, as if the row had been stored without them.
+// LeftOut tells which places of a row count as absent, and where the others are. What is left keeps its order
+// and is numbered on without gaps, as if the row had been stored without them.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-/// A view of a list that may move in memory as it grows; nothing is left out by default.
+/// It views a list that may move in memory as it grows; nothing is left out by default.
 class LeftOut {
  public:
   LeftOut() = default;
@@ -17,15 +17,15 @@ class LeftOut {
       : lists_(&lists), first_(first), count_(count) {}
 
   std::uint64_t count() const { return count_; }
-  /// The j-th that is left out.
+  /// Returns the j-th place that is left out.
   std::uint64_t absent(std::uint64_t j) const { return list()[j] + j - left_before_; }
-  /// The place of the i-th that is left.
+  /// Returns the place of the i-th source that is left.
   std::uint64_t place(std::uint64_t i) const {
     if (count_ == 0) return i;
     const std::uint64_t* end = list() + count_;
     return i + static_cast<std::uint64_t>(std::upper_bound(list(), end, i + left_before_) - list());
   }
-  /// What is left out of the stretch [begin, begin + size) alone, whose places count from its begin.
+  /// Returns what is left out of the stretch [begin, begin + size) alone, whose places count from its begin.
   LeftOut within(std::uint64_t begin, std::uint64_t size) const {
     const std::uint64_t from = number_before(begin);
     LeftOut part = *this;
@@ -37,7 +37,7 @@ class LeftOut {
 
  private:
   const std::uint64_t* list() const { return lists_->data() + first_; }
-  /// How many of them lie before a place.
+  /// Returns how many places that are left out lie before a place.
   std::uint64_t number_before(std::uint64_t place) const {
     std::uint64_t lo = 0, hi = count_;
     while (lo < hi) {

@@ -1,4 +1,4 @@
-// The rule of negatives: which random numbers make the ends of a link that is not there. Each negative
+// The rule of negatives says which random numbers make the ends of a link that is not there. Each negative
 // belongs to a link of the batch, negative j of P links to link j % P, as its number j / P; its draws are
 // keyed by that link's position in the epoch and by this number, so whoever makes the batch, and however the
 // epoch is cut into batches, draws it alike.
@@ -34,7 +34,8 @@ inline constexpr std::uint32_t kMaxNegativeRetries = 100;
 
 enum class LinkEnd : std::uint32_t { kSource = 0, kDestination = 1 };
 
-/// The draws of one end of all negatives of an epoch: of(position of the link, number of the negative).
+/// Returns the draws of one end of all negatives of an epoch; of(position of the link, number of the
+/// negative) gives each negative's.
 inline NodeStream negative_stream(const BatchKey& key, int edge_type, LinkEnd end) {
   return node_stream({.purpose = Purpose::kNegatives,
                       .seed = key.seed,
@@ -44,28 +45,28 @@ inline NodeStream negative_stream(const BatchKey& key, int edge_type, LinkEnd en
                       .edge_type = static_cast<std::uint32_t>(edge_type)});
 }
 
-/// The node of attempt `a` at one of `count` nodes, each as likely.
+/// Returns the node of attempt `a` among `count` nodes, each as likely.
 inline std::int64_t draw_node(const NodeStream& stream, std::uint32_t a, std::int64_t count) {
   if (count >> 32 == 0)
     return draw_below(stream, a, stream.words(a / 4).word[a % 4], static_cast<std::uint32_t>(count));
   return static_cast<std::int64_t>(draw_below_wide(stream, a, static_cast<std::uint64_t>(count)));
 }
 
-/// The node of attempt `a` by the nodes' alias table.
+/// Returns the node of attempt `a` by the nodes' alias table.
 inline std::int64_t draw_node(const NodeStream& stream, std::uint32_t a, std::span<const AliasEntry> table) {
   const AliasDraw draw = alias_draw(stream, a, static_cast<std::uint32_t>(table.size()));
   return alias_position(draw, table[draw.column]);
 }
 
-/// The number of the node of attempt `a` by the sums of what the first 0, 1, 2, ... nodes weigh, of which
-/// the last is above 0.
+/// Returns the number of the node of attempt `a` by the sums of what the first 0, 1, 2, ... nodes weigh, of
+/// which the last is above 0.
 inline std::int64_t draw_by_sums(const NodeStream& stream, std::uint32_t a,
                                  std::span<const std::uint64_t> sums) {
   const std::uint64_t at = draw_below_wide(stream, a, sums.back());
   return std::ranges::upper_bound(sums, at) - sums.begin() - 1;
 }
 
-/// Exact on [0, bound), 1 <= bound: as many bits as it takes, again until they are below.
+/// Draws exactly from [0, bound), 1 <= bound: as many bits as it takes, again until they are below.
 inline unsigned __int128 whole_draw(const NodeStream& stream, unsigned __int128 bound) {
   constexpr std::uint32_t kFirstBlock = 1U << 20;  // behind all attempts
   const auto high = static_cast<std::uint64_t>((bound - 1) >> 64),

@@ -1,8 +1,8 @@
-// Local ids of disjoint batches whose trees come in turn: seeds in their order, and each hop's inserts by
-// rising tree, which is what one edge type gives. So one tree at a time is in the table, which stays in the
-// nearest cache however large the batch; where a tree comes up again, a hop later, its nodes are put back.
-// They lie in stretches of the local ids, one of each hop before, and a place in each of these moves on with
-// the trees: all that is read again is read front to back.
+// OneTreeRelabel gives local ids in disjoint batches whose trees come in turn: seeds in their order, and each
+// hop's inserts by rising tree, which is what one edge type gives. So one tree at a time is in the table,
+// which stays in the nearest cache however large the batch; where a tree comes up again, a hop later, its
+// nodes are put back. They lie in stretches of the local ids, one of each hop before, and a place in each of
+// these moves on with the trees: all that is read again is read front to back.
 #pragma once
 #include <array>
 #include <bit>
@@ -15,8 +15,7 @@
 
 namespace hopfeed {
 
-/// A table with the contract of those of relabel_table.h. Ids are tree << node_bits
-///  node.
+/// It has the contract of the tables in relabel_table.h. Ids are tree << node_bits | node.
 class OneTreeRelabel {
  public:
   static constexpr bool kTrees = true;
@@ -66,7 +65,7 @@ class OneTreeRelabel {
   };
 
   std::size_t bytes() const { return table_.bytes(); }
-  /// With so many nodes in a batch.
+  /// Returns the most bytes with so many nodes in a batch.
   std::size_t max_bytes(std::size_t nodes) const {
     return std::max(table_.bytes(), max_scratch_bytes(sizeof(std::uint32_t) << slot_bits_for(nodes)));
   }
@@ -75,19 +74,19 @@ class OneTreeRelabel {
   static constexpr std::uint64_t kNoTree = ~std::uint64_t{0};
   static constexpr int kMinSlotBits = 11;  // 8 KiB: cleared for each tree
 
-  /// The nodes that one hop (or the seeds) gave, from `begin` to the next stretch, and the current tree's
-  /// among them.
+  /// A Stretch is the nodes that one hop (or the seeds) gave, from `begin` to the next stretch, and the
+  /// current tree's among them.
   struct Stretch {
     std::uint32_t begin = 0, tree_begin = 0, tree_end = 0;
   };
 
-  // At most a quarter full, so that the loop of find() mostly ends at once.
+  // Tables are at most a quarter full, so that the loop of find() mostly ends at once.
   static int slot_bits_for(std::size_t nodes) {
     return std::max(kMinSlotBits, static_cast<int>(std::bit_width(4 * nodes)));
   }
   bool fits(std::size_t nodes) const { return slot_bits_for(nodes + more_) <= slot_bits_; }
 
-  /// Where the local id of a node is, or goes.
+  /// Returns where the local id of a node is, or goes.
   static std::uint32_t* find(std::uint32_t* table, int slot_bits, const std::int64_t* ids,
                              std::uint64_t node) {
     const std::size_t mask = (std::size_t{1} << slot_bits) - 1;
@@ -99,7 +98,7 @@ class OneTreeRelabel {
 
   std::uint64_t tree_of(std::int64_t id) const { return static_cast<std::uint64_t>(id) >> node_bits_; }
 
-  // The next node to come has local id `count`.
+  // Begins a tree; the next node to come has local id `count`.
   void begin_tree(std::uint64_t tree, const std::int64_t* ids, std::uint32_t count) {
     if (num_stretches_ == 0 || tree < tree_) {
       for (std::uint32_t s = 0; s < num_stretches_; ++s) stretches_[s].tree_end = stretches_[s].begin;
@@ -121,7 +120,7 @@ class OneTreeRelabel {
     load(ids, count);
   }
 
-  /// Puts the current tree, of the nodes below `count`, into an empty table that has room for `more_`.
+  /// Puts the current tree, of the nodes below `count`, into an empty table that also fits `more_`.
   void load(const std::int64_t* ids, std::uint32_t count) {
     slot_bits_ = slot_bits_for(loaded_ + (count - tree_begin_) + more_);
     table_.reserve(std::size_t{1} << slot_bits_);

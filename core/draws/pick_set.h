@@ -1,5 +1,5 @@
-// Membership for the draws of one row with a large fanout, where looking at every earlier pick would be
-// quadratic.
+// PickSet tells which positions one row has drawn, where the fanout is so large that looking at every earlier
+// pick would be quadratic.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hopfeed {
 
-/// Fits the `Seen` of sampling_rule.h. One per sampler; `begin` makes it ready for a row.
+/// It fits the `Seen` of sampling_rule.h. A sampler has one; `begin` makes it ready for a row.
 class PickSet {
  public:
   void begin(std::uint32_t picks) {
@@ -27,7 +27,7 @@ class PickSet {
   }
 
   std::size_t bytes() const { return table_.bytes(); }
-  /// For rows of that many picks.
+  /// Returns the most bytes for rows of that many picks.
   static std::size_t max_bytes(std::size_t picks) {
     return max_scratch_bytes(sizeof(std::uint64_t) << (std::bit_width(picks) + 2));
   }

@@ -1,6 +1,6 @@
-// What an owner of partitions has in the place of a table of local ids: sources stay dataset ids, one for
-// each drawn edge, for the machine that asked (row_drawer.h). The same contract as the tables of
-// relabel_table.h.
+// RawSources are what an owner of partitions has in the place of a table of local ids: sources stay dataset
+// ids, one for each drawn edge, for the machine that asked (row_drawer.h). They have the contract of the
+// tables in relabel_table.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Local ids in order of first appearance. Two tables with one contract: a direct one (4 bytes per node of the
-// graph, one access) for graphs up to kMaxDirectNodes, a hash table (16 bytes per slot, sized by the batch)
-// for larger ones.
+// Relabel tables give local ids in order of first appearance. Two have one contract: a direct one (4 bytes
+// per node of the graph, one access) for graphs up to kMaxDirectNodes, a hash table (16 bytes per slot, sized
+// by the batch) for larger ones.
 //
 // An entry holds the batch's generation (the direct table: above the local id, in one word), so that starting
 // a batch touches nothing; when the generations are used up the table is cleared once.
@@ -27,20 +27,20 @@ inline constexpr std::int64_t kMaxDirectNodes = std::int64_t{1} << 25;  // 128 M
 
 inline constexpr std::uint32_t kAbsent = ~0u;
 
-/// `a` or `b`, by arithmetic on a mask that the compiler cannot see through: it made a branch of every form
-/// that it understood, and whether a node is new is a coin toss.
+/// Returns `a` or `b`, by arithmetic on a mask that the compiler cannot see through: it made a branch of
+/// every form that it understood, and whether a node is new is a coin toss.
 inline std::uint32_t choose(bool first, std::uint32_t a, std::uint32_t b) {
   std::uint32_t mask = 0u - static_cast<std::uint32_t>(first);
   asm("" : "+r"(mask));
   return b ^ ((a ^ b) & mask);
 }
 
-/// The nodes of one type in one batch: local id -> dataset id.
+/// LocalNodes are the nodes of one type in one batch: local id -> dataset id.
 struct LocalNodes {
   ScratchArray<std::int64_t> ids;
   std::uint32_t count = 0;
 
-  /// Room for `more` ids and for one store behind them.
+  /// Makes sure that `more` ids fit, and one store behind them.
   void reserve(std::size_t more) {
     if (count + more > kMaxBatchNodes) {
       throw Error(ErrorCode::kUnsupported,
@@ -49,12 +49,12 @@ struct LocalNodes {
     }
     ids.reserve(count + more + 1);
   }
-  /// The most bytes for a batch of so many nodes, those counted that room was made for in vain.
+  /// Returns the most bytes for a batch of so many nodes, those included that were made ready for in vain.
   static std::size_t max_bytes(std::size_t nodes) { return decltype(ids)::max_bytes(nodes + 1); }
 };
 
-/// What the Inserters of all tables do with a node that they have looked up. What inserts need lies here, so
-/// that the compiler keeps it in registers although they store.
+/// LocalIds is what the Inserters of all tables do with a node that they have looked up. What inserts need
+/// lies here, so that the compiler keeps it in registers although they store.
 class LocalIds {
  public:
   LocalIds(LocalNodes& nodes, std::uint32_t* locals)
@@ -62,8 +62,8 @@ class LocalIds {
   void close() const { nodes_.count = next_; }
 
  protected:
-  /// The local id of a node: the next one, or the one that is known; also to locals[at]. Without a branch,
-  /// since it could not be predicted: the store to ids_[next_] counts only if next_ moves on.
+  /// Returns the local id of a node, the next one or the one that is known, and writes it to locals[at]. It
+  /// has no branch, since it could not be predicted: the store to ids_[next_] counts only if next_ moves on.
   std::uint32_t take(std::uint64_t node, std::size_t at, bool is_new, std::uint32_t known) {
     const std::uint32_t local = choose(is_new, next_, known);
     ids_[next_] = static_cast<std::int64_t>(node);
@@ -96,11 +96,11 @@ class DirectRelabel {
     }
   }
 
-  /// Room for `more` inserts.
+  /// Makes sure that `more` inserts fit.
   void make_room(LocalNodes& nodes, std::size_t more) { nodes.reserve(more); }
 
   void prefetch(std::uint64_t node) const { prefetch_line(table_.data() + node); }
-  /// Local id of a node, or kAbsent.
+  /// Returns the local id of a node, or kAbsent.
   std::uint32_t find(std::uint64_t node) const {
     const std::uint32_t entry = table_[node] ^ generation_;
     return entry >> id_bits_ == 0 ? entry : kAbsent;
@@ -134,7 +134,7 @@ class DirectRelabel {
 };
 
 class HashRelabel {
-  // With its key beside it, so that a lookup reads one cache line and nothing behind it.
+  // An entry has its key beside it, so that a lookup reads one cache line and nothing behind it.
   struct Entry {
     std::uint64_t node;
     std::uint32_t generation, local;
@@ -167,7 +167,7 @@ class HashRelabel {
           slot_bits_(owner.slot_bits_),
           generation_(owner.generation_) {}
     void prefetch(std::uint64_t node) const { prefetch_line_to_write(table_ + slot(node, slot_bits_)); }
-    /// Where the node belongs is found by a loop that mostly ends at once; from there on without a branch.
+    /// Finds where the node belongs by a loop that mostly ends at once; from there on it has no branch.
     void insert(std::uint64_t node, std::size_t at) {
       Entry* const entry = find(table_, slot_bits_, generation_, node);
       *entry = {node, generation_, take(node, at, entry->generation != generation_, entry->local)};
@@ -180,14 +180,14 @@ class HashRelabel {
   };
 
   void prefetch(std::uint64_t node) const { prefetch_line(table_.data() + slot(node, slot_bits_)); }
-  /// Local id of a node, or kAbsent.
+  /// Returns the local id of a node, or kAbsent.
   std::uint32_t find(std::uint64_t node) {
     const Entry* entry = find(table_.data(), slot_bits_, generation_, node);
     return entry->generation == generation_ ? entry->local : kAbsent;
   }
 
   std::size_t bytes() const { return table_.bytes(); }
-  /// With so many nodes in a batch.
+  /// Returns the most bytes with so many nodes in a batch.
   std::size_t max_bytes(std::size_t nodes) const {
     return std::max(table_.bytes(), max_scratch_bytes(sizeof(Entry) << std::bit_width(2 * nodes)));
   }
@@ -196,7 +196,7 @@ class HashRelabel {
   static std::size_t slot(std::uint64_t node, int slot_bits) {
     return static_cast<std::size_t>(node * 0x9E3779B97F4A7C15u >> (64 - slot_bits));
   }
-  /// Where the node is, or goes.
+  /// Returns where the node is, or goes.
   static Entry* find(Entry* table, int slot_bits, std::uint32_t generation, std::uint64_t node) {
     const std::size_t mask = (std::size_t{1} << slot_bits) - 1;
     std::size_t at = slot(node, slot_bits);
@@ -219,8 +219,8 @@ class HashRelabel {
   ScratchArray<Entry> table_;
 };
 
-/// For disjoint batches of several edge types (of one: one_tree_relabel.h): a node that several trees reach
-/// has a local id in each. Ids are tree << node_bits | node.
+/// A TreeRelabel is for disjoint batches of several edge types (of one: one_tree_relabel.h): a node that
+/// several trees reach has a local id in each. Ids are tree << node_bits | node.
 class TreeRelabel : public HashRelabel {
  public:
   static constexpr bool kTrees = true;

@@ -1,6 +1,6 @@
-// The one sampling rule: which neighbours of a row are drawn. Host and device compile this same text; the CPU
-// sampler wraps it in a pipeline that hides memory latency, the CUDA sampler in kernels, and both give the
-// same positions.
+// The one sampling rule says which neighbours of a row are drawn. Host and device compile this same text; the
+// CPU sampler wraps it in a pipeline that hides memory latency, the CUDA sampler in kernels, and both give
+// the same positions.
 //
 // Without replacement it is Floyd's algorithm (Bentley & Floyd, "A Sample of Brilliance", CACM 1987): draw j
 // picks c from [0, degree - k + j]; a repeat becomes degree - k + j. Each neighbour is taken with probability
@@ -13,14 +13,14 @@
 
 namespace hopfeed {
 
-/// How many neighbours a row of `degree` gives for `fanout` (-1: all).
+/// Returns how many neighbours a row of `degree` gives for `fanout` (-1: all).
 HOPFEED_HOST_DEVICE inline std::uint64_t num_drawn(std::uint64_t degree, std::int64_t fanout, bool replace) {
   if (fanout < 0 || degree == 0) return degree;
   const std::uint64_t k = static_cast<std::uint64_t>(fanout);
   return replace || k < degree ? k : degree;
 }
 
-/// Membership by looking at every earlier pick: best for the small fanouts of GNNs, needs no memory.
+/// LinearSeen looks at every earlier pick: it is best for the small fanouts of GNNs, and needs no memory.
 struct LinearSeen {
   template <class Pick>
   HOPFEED_HOST_DEVICE bool add(const Pick* picks, std::uint32_t count, Pick candidate) const {
@@ -33,8 +33,8 @@ struct LinearSeen {
   HOPFEED_HOST_DEVICE void add_replacement(Pick) const {}
 };
 
-/// Candidate j of a row with fewer than 2^32 neighbours, before repeats are replaced: exact on [0,
-/// bound_of_first + j). Fills candidates[0 .. k), k rounded up to a multiple of 4 must have room.
+/// Draws candidate j of a row with fewer than 2^32 neighbours, before repeats are replaced: exact on [0,
+/// bound_of_first + j). Fills candidates[0 .. k); an array of k rounded up to a multiple of 4 must fit.
 HOPFEED_HOST_DEVICE inline void draw_candidates(const NodeStream& stream, std::uint32_t first_bound,
                                                 std::uint32_t bound_step, std::uint32_t k,
                                                 std::uint32_t* candidates) {
@@ -54,8 +54,8 @@ HOPFEED_HOST_DEVICE inline void draw_candidates(const NodeStream& stream, std::u
   }
 }
 
-/// k distinct positions of a row of `degree`, 1 <= k < degree < 2^32, in the order of the draws. `picks` has
-/// room for k rounded up to a multiple of 4.
+/// Picks k distinct positions of a row of `degree`, 1 <= k < degree < 2^32, in the order of the draws.
+/// `picks` has room for k rounded up to a multiple of 4.
 template <class Seen>
 HOPFEED_HOST_DEVICE inline void pick_without_replacement(const NodeStream& stream, std::uint32_t degree,
                                                          std::uint32_t k, std::uint32_t* picks, Seen& seen) {
@@ -68,13 +68,13 @@ HOPFEED_HOST_DEVICE inline void pick_without_replacement(const NodeStream& strea
   }
 }
 
-/// k positions of a row of `degree`, 1 <= degree < 2^32, each uniform and independent.
+/// Picks k positions of a row of `degree`, 1 <= degree < 2^32, each uniform and independent.
 HOPFEED_HOST_DEVICE inline void pick_with_replacement(const NodeStream& stream, std::uint32_t degree,
                                                       std::uint32_t k, std::uint32_t* picks) {
   draw_candidates(stream, degree, 0, k, picks);
 }
 
-/// The rules of both, for rows of 2^32 neighbours and more: draw j has a 64-bit word of its own.
+/// Picks by the rules above for rows of 2^32 neighbours and more: draw j has a 64-bit word of its own.
 template <class Seen>
 HOPFEED_HOST_DEVICE inline void pick_without_replacement_wide(const NodeStream& stream, std::uint64_t degree,
                                                               std::uint32_t k, std::uint64_t* picks,

@@ -1,5 +1,5 @@
-// Where the times of a batch's seeds fall among those of an edge type: found once, searched for in every row
-// (temporal_picker.h).
+// SeedPlaces says where the times of a batch's seeds fall among those of an edge type: found once, searched
+// for in every row (temporal_picker.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace hopfeed {
 
 class SeedPlaces {
  public:
-  /// `window`: neighbours are later than the seed's time less it; 0: however early.
+  /// Finds the places. With a `window`, neighbours are later than the seed's time less it; 0 is no bound.
   void find(std::span<const std::int64_t> bounds, std::span<const std::int64_t> times, std::int64_t window) {
     count_ = times.size();
     has_begins_ = window > 0;
@@ -26,12 +26,12 @@ class SeedPlaces {
     }
   }
   std::span<const TimePlace> ends() const { return {places_.data(), count_}; }
-  /// Empty without a window.
+  /// Returns the places where windows begin; empty without a window.
   std::span<const TimePlace> begins() const {
     return {places_.data() + (has_begins_ ? count_ : 0), has_begins_ ? count_ : 0};
   }
   std::size_t bytes() const { return places_.bytes(); }
-  /// What bytes() comes to at most with so many seeds.
+  /// Returns what bytes() comes to at most with so many seeds.
   static std::size_t max_bytes(std::size_t seeds, std::int64_t window) {
     return ScratchArray<TimePlace>::max_bytes(most(seeds, window));
   }

@@ -1,6 +1,6 @@
-// Neighbours that are no later than the seed of the destination's tree: a binary search in the codes of the
-// row's times, then the uniform rule over what it leaves, or the latest. Positions come in the order of the
-// draws; `last` and whole rows in the order of time. See picker.h for what a picker is.
+// TemporalPicker gives neighbours no later than the seed of the destination's tree: a binary search in codes
+// of the row's times, then the uniform rule over what it leaves, or the latest. Positions come in the order
+// of the draws; `last` and whole rows in the order of time. picker.h says what a picker is.
 //
 // Neighbours are read from a copy of the row in the order of time, so that a draw is one access. Where the
 // edge is in the row is read only for edge ids and attributes. Rows are searched by the rule of
@@ -23,10 +23,10 @@ namespace hopfeed {
 
 struct TemporalOptions {
   TimeView time;
-  // By the seed's position in the batch: neighbours are in (begin, end].
+  // Places go by the seed's position in the batch: neighbours are in (begin, end].
   std::span<const TimePlace> ends;    // [count] of the seeds' times
   std::span<const TimePlace> begins;  // [count], or empty: all up to the seed's time
-  std::uint32_t first_tree = 0;       // of the first of them
+  std::uint32_t first_tree = 0;       // the tree of the first of them
   TemporalStrategy strategy = TemporalStrategy::kUniform;
   std::size_t index_bytes = sizeof(std::int32_t);
   bool positions = false;  // in the row are asked for: edge ids, or attributes
@@ -113,7 +113,7 @@ class TemporalPicker {
   }
 
  private:
-  /// How many of the codes of each row, which rise, are below `past`.
+  /// Searches finds how many of the codes of each row, which rise, are below `past`.
   struct Searches {
     void add(const std::int16_t* row_codes, std::uint64_t row_size, std::int32_t row_past) {
       past[count] = row_past;
@@ -123,7 +123,7 @@ class TemporalPicker {
       longest = std::max(longest, row_size);
       ++count;
     }
-    /// One halving of each row after the other.
+    /// Runs the search: one halving of each row after the other.
     void run() {
       for (; longest > 1; longest -= longest / 2)
         for (std::uint32_t i = 0; i < count; ++i) halve_codes(codes[i], past[i], size[i], result[i]);
@@ -139,7 +139,7 @@ class TemporalPicker {
     std::uint32_t count = 0;
   };
 
-  /// found[i] = how many edges of row i are no later than its place, begun at starts[i].
+  /// Writes found[i] = how many edges of row i are no later than its place, begun at starts[i].
   void find(const DrawnGroup& group, std::span<const TimePlace> places, const std::uint64_t* starts,
             std::uint64_t* found) const {
     std::uint64_t before[DrawnGroup::kRows];  // edges that are earlier than all that is searched
@@ -175,7 +175,7 @@ class TemporalPicker {
     return reinterpret_cast<const std::uint32_t*>(row.order_at);
   }
 
-  /// The first place of the latest edges, which are those that the row gives.
+  /// Returns the first place of the latest edges, which are those that the row gives.
   static std::uint64_t first_of(const DrawnRow& row) { return row.population - row.most; }
 
   void prefetch_order(const DrawnGroup& group, const DrawnRow& row) const {

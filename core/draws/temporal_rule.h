@@ -1,4 +1,4 @@
-// The one temporal rule: which edges of a row are no later than a time. Host and device compile this same
+// The one temporal rule says which edges of a row are no later than a time. Host and device compile this same
 // text, as sampling_rule.h; the CPU sampler searches the rows of a group side by side (temporal_picker.h), a
 // kernel has a thread for each (gpu/kernels/row_kernels.h).
 //
@@ -13,8 +13,8 @@
 
 namespace hopfeed {
 
-/// A time that is searched for: edges with codes below `past` are no later, and where it is `open`, so may be
-/// some with that code.
+/// A TimePlace is a time that is searched for: edges with codes below `past` are no later, and where it is
+/// `open`, so may be some with that code.
 struct TimePlace {
   std::int64_t time = INT64_MIN;
   double share = 0, slope = 0;  // of all edges that are no later; and from code to code
@@ -22,7 +22,7 @@ struct TimePlace {
   bool open = false;
 
   TimePlace() = default;  // no edge is as early
-  /// Among the bounds of an edge type.
+  /// Finds the place of a time among the bounds of an edge type.
   template <class Bounds>
   TimePlace(const Bounds& bounds, std::int64_t t) : time(t) {
     const auto [earlier, later] = std::equal_range(bounds.begin(), bounds.end(), t);
@@ -34,26 +34,27 @@ struct TimePlace {
   }
 };
 
-/// A stretch of a row's codes [begin, end), in which a search begins.
+/// A TimeBracket is a stretch of a row's codes [begin, end), in which a search begins.
 struct TimeBracket {
   std::uint64_t begin, end;
 
-  /// Around the place where the first later time is thought.
+  /// The bracket begins around the place where the first later time is thought.
   HOPFEED_HOST_DEVICE TimeBracket(std::uint64_t degree, std::uint64_t place)
       : begin(place - least(place, kHalf)), end(least(degree, place + kHalf)) {}
 
-  /// A first thought, by the share of all edges; at an edge of the row if it has one.
+  /// Returns a first thought, by the share of all edges; at an edge of the row if it has one.
   HOPFEED_HOST_DEVICE static std::uint64_t guess(std::uint64_t degree, const TimePlace& place) {
     return within(place.share * static_cast<double>(degree), degree - (degree > 0));
   }
-  /// A better one, by the code at the first; that of a time which many have says less than the first thought.
+  /// Returns a better thought, by the code at the first; that of a time which many have says less than the
+  /// first thought.
   HOPFEED_HOST_DEVICE static std::uint64_t better(std::uint64_t degree, const TimePlace& place,
                                                   std::uint64_t guess, std::int16_t code) {
     if (!place.open && code == place.past - 1) return guess;
     const double share = (code - INT16_MIN + 0.5) * place.slope;
     return within(static_cast<double>(guess) + (place.share - share) * static_cast<double>(degree), degree);
   }
-  /// Moves and widens it until the first code that is not below `past` lies in it or just behind it.
+  /// Moves and widens the bracket until the first code that is not below `past` lies in it or just behind it.
   HOPFEED_HOST_DEVICE void widen(const std::int16_t* codes, std::uint64_t degree, std::int32_t past) {
     std::uint64_t step = end - begin + 1 + degree / kSteps;
     for (; end < degree && codes[end] < past; step *= 2) {
@@ -76,8 +77,9 @@ struct TimeBracket {
   static constexpr std::uint64_t kHalf = 6;      // with a code at either side mostly in one cache line
 };
 
-/// One halving in the search for the codes below `past`, of which `result` are known and the others lie in
-/// the next `size`; without a branch, since none could be predicted. Where one is left, it decides nothing.
+/// Makes one halving in the search for the codes below `past`, of which `result` are known and the others lie
+/// in the next `size`; it has no branch, since none could be predicted. Where one is left, it decides
+/// nothing.
 HOPFEED_HOST_DEVICE inline void halve_codes(const std::int16_t* codes, std::int32_t past, std::uint64_t& size,
                                             std::uint64_t& result) {
   const std::uint64_t half = size / 2;
@@ -86,7 +88,7 @@ HOPFEED_HOST_DEVICE inline void halve_codes(const std::int16_t* codes, std::int3
   size -= half;
 }
 
-/// The place of the first of values[begin, end), which rise, that is greater.
+/// Returns the place of the first of values[begin, end), which rise, that is greater.
 template <class T, class Value>
 HOPFEED_HOST_DEVICE std::uint64_t first_above(const T* values, std::uint64_t begin, std::uint64_t end,
                                               Value value) {
@@ -100,22 +102,22 @@ HOPFEED_HOST_DEVICE std::uint64_t first_above(const T* values, std::uint64_t beg
   return begin;
 }
 
-/// A row in the order of time.
+/// A TimedRow is a row in the order of time.
 struct TimedRow {
   const std::int16_t* codes = nullptr;
   const std::int64_t* times = nullptr;
   std::uint64_t degree = 0;
 
-  /// Whether the times of a class have to decide, where `found` codes are below the place's.
+  /// Returns whether the times of a class have to decide, where `found` codes are below the place's.
   HOPFEED_HOST_DEVICE bool is_open(const TimePlace& place, std::uint64_t found) const {
     return place.open && found < degree && codes[found] == place.past;
   }
-  /// How many edges are no later than the place, where `first` is the first one of its own class.
+  /// Returns how many edges are no later than the place, where `first` is the first one of its own class.
   HOPFEED_HOST_DEVICE std::uint64_t in_class(const TimePlace& place, std::uint64_t first) const {
     return first_above(times, first, first_above(codes, first, degree, place.past), place.time);
   }
 
-  /// How many edges are no later than the place, searched for from `start` on.
+  /// Returns how many edges are no later than the place, searched for from `start` on.
   HOPFEED_HOST_DEVICE std::uint64_t num_until(const TimePlace& place, std::uint64_t start) const {
     TimeBracket bracket(degree, start);
     bracket.widen(codes, degree, place.past);
@@ -127,7 +129,7 @@ struct TimedRow {
     found += bracket.begin;
     return is_open(place, found) ? in_class(place, found) : found;
   }
-  /// The place to start at: a thought, and a better one that reads a code.
+  /// Returns the place to start at: a thought, and a better one that reads a code.
   HOPFEED_HOST_DEVICE std::uint64_t start(const TimePlace& place) const {
     if (degree == 0) return 0;
     const std::uint64_t guess = TimeBracket::guess(degree, place);
@@ -135,11 +137,13 @@ struct TimedRow {
   }
 };
 
-/// What of a row is in the past of a seed: edges [first, first + count) in the order of time.
+/// A TimedStretch is what of a row is in the past of a seed: edges [first, first + count) in the order of
+/// time.
 struct TimedStretch {
   std::uint64_t first = 0, count = 0;
 
-  /// Later than the begin of the window, no later than its end; edges up to both are counted so.
+  /// Returns the edges later than the begin of the window, no later than its end; edges up to both are
+  /// counted so.
   HOPFEED_HOST_DEVICE static TimedStretch between(std::uint64_t until_begin, std::uint64_t until_end) {
     return {until_begin, until_end < until_begin ? 0 : until_end - until_begin};
   }

@@ -1,5 +1,5 @@
-// Uniform neighbours, with or without replacement: the rule of sampling_rule.h, sixteen rows at a time in
-// vector lanes where the fanout is small, one row after the other where it is not.
+// UniformPicker gives uniform neighbours, with or without replacement: by the rule of sampling_rule.h,
+// sixteen rows at a time in vector lanes where the fanout is small, one row after the other where it is not.
 #pragma once
 #include <cstdint>
 
@@ -10,8 +10,8 @@
 
 namespace hopfeed {
 
-/// Positions below `size` for a row that draws k of them, 1 <= k, k < size without replacement, one draw
-/// after the other.
+/// SerialPicks are positions below `size` for a row that draws k of them, 1 <= k, k < size without
+/// replacement, one draw after the other.
 class SerialPicks {
  public:
   SerialPicks(PickScratch& scratch, bool replace) : scratch_(scratch), replace_(replace) {}
@@ -81,8 +81,8 @@ class UniformPicker {
     row.most = num_drawn(population, options_.fanout, options_.replace);
   }
 
-  // One lane per row that has to draw. A row whose numbers may have to be drawn again goes the serial way: it
-  // gets no lane.
+  // Each row that has to draw gets a lane. A row whose numbers may have to be drawn again goes the serial
+  // way: it gets none.
   void draw(DrawnGroup& group) {
     DrawRows& lanes = scratch_.lanes;
     std::uint32_t row_of[DrawnGroup::kRows];

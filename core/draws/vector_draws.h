@@ -1,5 +1,5 @@
-// The draws of many rows at once, in vector lanes: one row per lane, one draw after the other. The numbers
-// are those of core/draws/sampling_rule.h, bit for bit, on every processor; which instructions make them is
+// Draws for many rows at once, in vector lanes: one row per lane, one draw after the other. The numbers are
+// those of core/draws/sampling_rule.h, bit for bit, on every processor; which instructions make them is
 // decided at run time (Highway).
 #pragma once
 #include <array>
@@ -12,7 +12,8 @@
 
 namespace hopfeed {
 
-/// Rows that draw together, each with more neighbours than it draws (with replacement: with at least one).
+/// DrawRows are rows that draw together, each with more neighbours than it draws (with replacement: with at
+/// least one).
 struct DrawRows {
   static constexpr std::uint32_t kRows = 16;
   alignas(64) std::uint64_t node[kRows];    // original ids
@@ -24,27 +25,27 @@ struct DrawRows {
 /// Fanouts up to here are drawn in lanes: each draw is compared with all earlier ones of its row.
 inline constexpr std::uint32_t kMaxLaneDraws = 32;
 
-/// picks[j * kRows + i]: draw j of row i, a position in the row.
+/// DrawPicks has draw j of row i at picks[j * kRows + i], as a position in the row.
 struct DrawPicks {
   alignas(64) std::uint64_t pick[kMaxLaneDraws * DrawRows::kRows];
 };
 
 enum class Replacement : std::uint32_t { kWithout, kWith };
 
-/// k draws of each row, 1 <= k <= kMaxLaneDraws. `keys.node` and `keys.tree` are not looked at. Returns the
-/// rows (bit i: row i) with a draw that may fall into the biased remainder of its range: about one in 2^32 /
-/// degree, to be drawn again by core/draws/sampling_rule.h.
+/// Makes k draws of each row, 1 <= k <= kMaxLaneDraws. `keys.node` and `keys.tree` are not looked at. Returns
+/// the rows (bit i: row i) with a draw that may fall into the biased remainder of its range: about one in
+/// 2^32 / degree, to be drawn again by core/draws/sampling_rule.h.
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
                         DrawPicks& picks);
 
-/// k weighted draws of each row, as weighted_rule.h has them: column << 32 | place. Returned as from
-/// draw_rows; a doubtful draw still has the column that it is tried with first.
+/// Makes k weighted draws of each row, as weighted_rule.h has them: column << 32 | place. Returns rows as
+/// draw_rows does; a doubtful draw still has the column that it is tried with first.
 std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeStream& keys,
                               DrawPicks& picks);
 
-/// The places of those of up to kMaxVariates nodes (original ids, in an aligned array with room for as many)
-/// whose variate is below the threshold, as labor_rule.h has it. `out` has room for kMaxVariates. Returns how
-/// many.
+/// Writes the places of those of up to kMaxVariates nodes (original ids, in an aligned array with space for
+/// as many) whose variate is below the threshold, as labor_rule.h has it. `out` has space for kMaxVariates.
+/// Returns how many.
 inline constexpr std::size_t kMaxVariates = 64;
 struct VariatesBelow {
   std::uint64_t key;
@@ -53,18 +54,18 @@ struct VariatesBelow {
 };
 std::size_t take_below(std::span<const std::int64_t> nodes, const VariatesBelow& below, std::uint64_t* out);
 
-/// out[word][at + i] = the upper 16 bits of the variate of node i, as labor_rule.h has it, in the hops with
-/// that word; null: not wanted.
+/// Writes out[word][at + i] = the upper 16 bits of the variate of node i, as labor_rule.h has it, in the hops
+/// with that word; null: not wanted.
 using VariateWords = std::array<std::uint16_t*, kLaborHops>;
 void upper_variates(const OriginalIds& nodes, std::uint64_t key, std::size_t at, const VariateWords& out);
 
-/// Bit i of `out`: whether uppers[i] is below `limit`. Both have room for a multiple of kMarkedTogether
+/// Sets bit i of `out` where uppers[i] is below `limit`. Both have space for a multiple of kMarkedTogether
 /// elements.
 inline constexpr std::size_t kMarkedTogether = 64;
 void mark_below(const std::uint16_t* uppers, std::size_t count, std::uint16_t limit, std::uint8_t* out);
 
-/// Those of `nodes` whose bit is set, in their order, and their places. Both have room for as many as there
-/// are nodes and kMarkedTogether more.
+/// MarkedNodes gets those of `nodes` whose bit is set, in their order, and their places. Both have space for
+/// as many as there are nodes and kMarkedTogether more.
 struct MarkedNodes {
   std::int32_t* nodes;
   std::uint32_t* places;
@@ -74,7 +75,7 @@ inline constexpr std::size_t kNoNode = ~std::size_t{0};
 std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
                         const std::uint8_t* bits, const MarkedNodes& out);
 
-/// Round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
+/// A ShuffleRound is round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
 struct ShuffleRound {
   std::uint64_t partner, size, key;
   std::uint32_t round;

@@ -1,7 +1,7 @@
-// Neighbours in proportion to their weights: the rule of weighted_rule.h. The columns of a row's first draws
-// are known before its alias table is read, so that the table can be prefetched with the rest. Where its
-// entries carry sources, the neighbours are read there, from the line that the draw has fetched. See
-// picker.h for what a picker is.
+// WeightedPicker gives neighbours in proportion to their weights, by the rule of weighted_rule.h. The columns
+// of a row's first draws are known before its alias table is read, so that the table can be prefetched with
+// the rest. Where its entries carry sources, the neighbours are read there, from the line that the draw has
+// fetched. picker.h says what a picker is.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -20,8 +20,8 @@
 
 namespace hopfeed {
 
-/// What is left of a row's weights, as a tree of sums (Fenwick 1994): draws by walking down, removes in O(log
-/// degree).
+/// RemainingWeights is what is left of a row's weights, as a tree of sums (Fenwick 1994): draws by walking
+/// down, removes in O(log degree).
 class RemainingWeights {
  public:
   RemainingWeights(const AliasTableView& table, ScratchArray<std::uint64_t>& memory)
@@ -37,7 +37,7 @@ class RemainingWeights {
     }
   }
 
-  /// How many words of `memory` a row of so many edges takes.
+  /// Returns how many words of `memory` a row of so many edges takes.
   static std::size_t words(std::size_t edges) { return 2 * edges + 1; }
   std::uint64_t total() const { return total_; }
   void remove(std::uint32_t position) {
@@ -45,7 +45,8 @@ class RemainingWeights {
     for (std::uint32_t i = position + 1; i <= size_; i += i & -i) sums_[i] -= weights_[position];
     weights_[position] = 0;
   }
-  /// The first position where the weights up to and with it sum up to more than `at`, which is below total().
+  /// Returns the first position where the weights up to and with it sum up to more than `at`, which is below
+  /// total().
   std::uint32_t find(std::uint64_t at) const {
     std::uint32_t found = 0;
     for (std::uint32_t step = std::bit_floor(size_); step > 0; step /= 2) {
@@ -69,7 +70,7 @@ class WeightedPicker {
   WeightedPicker(const PickOptions& options, const WeightView& weights, std::size_t index_bytes,
                  PickScratch& scratch)
       : options_(options), weights_(weights), step_(weights.entry_bytes / index_bytes), scratch_(scratch) {}
-  /// Draws without replacement may come to sum up the weights of the longest row.
+  /// Returns what draws take; those without replacement may come to sum up the weights of the longest row.
   static PickScratch::Most most_scratch(const PickBounds& bounds) {
     const bool sums = bounds.fanout > 0 && !bounds.replace;
     return {.picks = bounds.group,
@@ -95,14 +96,15 @@ class WeightedPicker {
     for (std::uint64_t at = 0; at < std::min(row.degree * row.extra_bytes, kMostBytes); at += kLine)
       prefetch_line(table.first + at);
   }
-  /// Where it is not the degree, extra_at and extra_bytes have to be of an alias table of so many entries.
+  /// Sets the population. Where it is not the degree, extra_at and extra_bytes have to be of an alias table
+  /// of so many entries.
   void take_population(DrawnRow& row, std::uint64_t population) const {
     row.population = population;
     row.most = num_drawn(population, options_.fanout, options_.replace);
   }
 
-  // Lanes as the uniform picker's. Without replacement a few draws more are made, for repeats; they are
-  // seldom needed enough to be prefetched for.
+  // Uses lanes as the uniform picker does. Without replacement a few draws more are made, for repeats; they
+  // are seldom needed enough to be prefetched for.
   void draw(DrawnGroup& group) {
     for (std::uint32_t i = 0; i < group.count; ++i) {
       DrawnRow& row = group.rows[i];
@@ -138,8 +140,8 @@ class WeightedPicker {
   }
 
  private:
-  // What a draw has come to: twice its column, and one more where it means the alias. Tables have fewer than
-  // 2^31 columns.
+  // A Choice is what a draw has come to: twice its column, and one more where it means the alias. Tables have
+  // fewer than 2^31 columns.
   using Choice = std::uint32_t;
   static Choice own(std::uint32_t position) { return 2 * position; }
   static std::uint32_t position_of(const DrawnRow& row, const AliasTableView& entries, Choice choice) {
@@ -160,7 +162,7 @@ class WeightedPicker {
             .entry_bytes = row.extra_bytes};
   }
 
-  // Fills scratch_.choices; how many they are.
+  // Fills scratch_.choices, and returns how many they are.
   std::uint64_t choose(const DrawnGroup& group, const DrawnRow& row, const AliasTableView& entries) {
     Choice* choices = scratch_.choices.data();
     std::uint64_t count = 0;
@@ -199,7 +201,7 @@ class WeightedPicker {
     return choose_distinct(group, row, entries, scratch_.pick_set);
   }
 
-  // Chooses distinct edges. One may come as its own column's and as another's alias, so positions tell
+  // Chooses distinct edges. An edge may come as its own column's and as another's alias, so positions tell
   // repeats.
   template <class Seen>
   std::uint32_t choose_distinct(const DrawnGroup& group, const DrawnRow& row, const AliasTableView& entries,
@@ -218,7 +220,7 @@ class WeightedPicker {
     return count < k ? draw_and_remove(row, entries, count) : count;
   }
 
-  // Goes on behind the `count` that are chosen, whose positions are in scratch_.picks.
+  // Draws and removes behind the `count` that are chosen, whose positions are in scratch_.picks.
   std::uint32_t draw_and_remove(const DrawnRow& row, const AliasTableView& entries, std::uint32_t count) {
     ++scratch_.rows_summed;
     const auto k = static_cast<std::uint32_t>(row.most);

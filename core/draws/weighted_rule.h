@@ -1,5 +1,5 @@
-// The rule of weighted draws from a row's alias table (alias_table.h). Host and device compile this same
-// text.
+// This is the rule of weighted draws from a row's alias table (alias_table.h). Host and device compile the
+// same text.
 //
 // Draw t takes two words: a column below the degree, and a place in it that is the edge's own below the
 // threshold and the alias's from there on. With replacement that is all. Without, repeats are rejected, so
@@ -20,24 +20,25 @@ struct AliasDraw {
   std::uint32_t column, place;
 };
 
-/// Draw `t`, below 2^16, of a row of `degree` edges.
+/// Returns draw `t`, below 2^16, of a row of `degree` edges.
 HOPFEED_HOST_DEVICE inline AliasDraw alias_draw(const NodeStream& stream, std::uint32_t t,
                                                 std::uint32_t degree) {
   const RandomWords words = stream.words(t / 2);
   return {draw_below(stream, t, words.word[t % 2 * 2], degree), words.word[t % 2 * 2 + 1]};
 }
 
-/// Whether a draw means its column's own edge, or else the alias.
+/// Returns whether a draw means its column's own edge, or else the alias.
 HOPFEED_HOST_DEVICE inline bool is_own(const AliasDraw& draw, const AliasEntry& entry) {
   return draw.place < entry.threshold;
 }
 
-/// The position that a draw means.
+/// Returns the position that a draw means.
 HOPFEED_HOST_DEVICE inline std::uint32_t alias_position(const AliasDraw& draw, const AliasEntry& entry) {
   return is_own(draw, entry) ? draw.column : entry.alias;
 }
 
-/// Draws before a row without replacement goes on by draw-and-remove. All draws of a row stay below 2^16.
+/// Returns the draws before a row without replacement goes on by draw-and-remove. All draws of a row stay
+/// below 2^16.
 HOPFEED_HOST_DEVICE inline std::uint32_t max_attempts(std::uint32_t k) {
   return k <= 16'384 ? 2 * k + 16 : 0;
 }

@@ -1,4 +1,4 @@
-// The order in which batches of one process that are sampled on several threads announce their rows to a
+// AnnounceOrder orders how batches that one process samples on several threads announce their rows to a
 // cache: their own order, and not that in which their sampling ends. Which batch wants a row first decides
 // what the cache keeps, and it takes the first that announced for the first that comes (cached_rows.h).
 //
@@ -17,12 +17,12 @@
 
 namespace hopfeed {
 
-/// The longest that a batch waits for lower ones, which may be waiting for a machine that does not answer.
+/// A batch waits so long at most for lower ones, which may be waiting for a machine that does not answer.
 inline constexpr std::chrono::milliseconds kLongestTurn{2'000};
 
 class AnnounceTurn;
 
-/// The order of all makers that announce to one cache. Any thread may use it.
+/// It is the order of all makers that announce to one cache. Any thread may use it.
 class AnnounceOrder {
  public:
   AnnounceOrder() = default;
@@ -35,8 +35,8 @@ class AnnounceOrder {
   std::set<std::pair<std::uint64_t, AnnounceTurn*>> coming_;  // by sequence: batches still to announce
 };
 
-/// The turns of one maker, which has one batch under way at a time. One thread at a time may use it; join()
-/// comes in the order of the batches, before the threads that sample them.
+/// An AnnounceTurn has the turns of one maker, which has one batch under way at a time. One thread at a time
+/// may use it; join() comes in the order of the batches, before the threads that sample them.
 class AnnounceTurn {
  public:
   /// `order` must outlive it.
@@ -45,11 +45,11 @@ class AnnounceTurn {
   AnnounceTurn(const AnnounceTurn&) = delete;
   AnnounceTurn& operator=(const AnnounceTurn&) = delete;
 
-  /// A batch begins. The maker's last one leaves, if it has not.
+  /// Begins a batch's turn. The maker's last batch leaves, if it has not.
   void join(std::uint64_t sequence);
   /// Returns when no lower batch is still to announce, or after kLongestTurn.
   void await();
-  /// The batch announces no more.
+  /// Ends the turn: the batch announces no more.
   void leave();
 
  private:

@@ -1,5 +1,5 @@
-// The attributes that a batch carries: which they are, where their rows come from (feature_source.h), and
-// where they lie in the block, those of nodes before those of edges.
+// BatchFeatures knows the attributes that a batch carries: which they are, where their rows come from
+// (feature_source.h), and where they lie in the block, those of nodes before those of edges.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,21 +26,22 @@ class BatchFeatures {
 
   std::size_t size() const { return features_.size(); }
   const FeatureName& name(std::size_t i) const { return features_[i].what; }
-  /// rows[i]: how many of attribute i a batch within `bounds` has at most.
+  /// Sets rows[i] to how many of attribute i a batch within `bounds` has at most.
   void most_rows(const SampleBounds& bounds, std::vector<std::int64_t>& rows) const;
-  /// rows[i]: how many of attribute i the block of `sample` has, whose views must hold until gather(). Where
-  /// the consumer holds rows and leaving them out makes the block smaller, the batch is packed.
+  /// Sets rows[i] to how many of attribute i the block of `sample` has, whose views must hold until gather().
+  /// Where the consumer holds rows and leaving them out makes the block smaller, the batch is packed.
   void prepare(const Sample& sample, HeldShare held, std::vector<std::int64_t>& rows);
-  /// Whether the batch that was prepared leaves out what its consumer holds (core/batch/packed_block.h).
+  /// Returns whether the batch that was prepared leaves out what its consumer holds
+  /// (core/batch/packed_block.h).
   bool packed() const { return packed_; }
   /// Announces an array for each attribute; at[i] is its number.
   void lay_out(std::span<const std::int64_t> rows, BlockWriter& out, std::vector<int>& at) const;
 
-  /// For a packed batch: announces the arrays that tell of the held rows, after all others, and writes them.
+  /// Announces, for a packed batch, the arrays that tell of the held rows, after all others, and writes them.
   void lay_out_held(BlockWriter& out, std::vector<int>& at) const;
   void write_held(std::span<const int> at, BlockWriter& out) const;
 
-  /// Told once where more than `last_bytes` of rows are gathered: when so many are left.
+  /// NearlyDone is told once where more than `last_bytes` of rows are gathered: when so many are left.
   struct NearlyDone {
     std::size_t last_bytes;
     const std::function<void()>& tell;  // may be empty
@@ -48,11 +49,12 @@ class BatchFeatures {
   /// Writes the rows of the batch that was prepared, which has `rows` of each, into the arrays `at`.
   void gather(std::span<const std::int64_t> rows, std::span<const int> at, BlockWriter& out,
               const NearlyDone& nearly_done);
-  /// The batch that was prepared is not gathered.
+  /// Gives up the batch that was prepared.
   void drop();
-  /// The counts of all attributes together.
+  /// Returns the counts of all attributes together.
   TierCounts counts() const;
-  /// Memory for telling held rows from others: what it is, and comes to in batches within `bounds`.
+  /// Returns the memory for telling held rows from others: what it is, and comes to in batches within
+  /// `bounds`.
   std::size_t split_bytes() const;
   std::size_t max_split_bytes(const SampleBounds& bounds) const;
 

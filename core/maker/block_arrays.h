@@ -1,5 +1,6 @@
-// The arrays of a batch block: which there are, how large, in which order. Fields and their order are the
-// table of docs/batch.md. Whoever makes blocks (block_maker.h) lays them out with this, and then fills them.
+// BlockArrays knows the arrays of a batch block: which there are, how large, in which order. Fields and their
+// order are the table of docs/batch.md. Whoever makes blocks (block_maker.h) lays them out with this, and
+// then fills them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace hopfeed {
 
 class BlockArrays {
  public:
-  /// All that the layout of a batch depends on.
+  /// Counts are all that the layout of a batch depends on.
   struct Counts {
     SampleBounds of;
     SeedRoom seeds;
     std::vector<std::int64_t> feature_rows;  // of each attribute
   };
-  /// Numbers of the arrays in the block, per type; empty: not in these batches.
+  /// Places are the numbers of the arrays in the block, per type; empty: not in these batches.
   struct Places {
     std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled, features,
         held;
@@ -30,14 +31,14 @@ class BlockArrays {
     void clear();
   };
 
-  /// All must outlive it. `hops`: the sampler's.
+  /// All arguments must outlive it. `hops` are the sampler's.
   BlockArrays(const Dataset& dataset, const BatchOptions& options, const SeedFields& seeds,
               const BatchFeatures& features, std::size_t hops);
 
   /// Counts what a sample has, all but feature_rows; `counts` is used again from batch to batch.
   static void count(const Sample& sample, const BatchKey& key, Counts& counts);
   void lay_out(const Counts& counts, BlockWriter& out, Places& at) const;
-  /// What the header of a block of magic kBlockMagic says, but for what BlockWriter fills in.
+  /// Returns what the header of a block of magic kBlockMagic says, but for what BlockWriter fills in.
   BlockHeader header(const BatchKey& key) const;
   /// Throws kInvalid where an attribute has the name of a field of batches within `most`.
   void require_names_of_their_own(const Counts& most) const;

@@ -1,5 +1,5 @@
-// What fills the place of a batch block, two calls a batch: BatchMaker on the CPU, and what makes blocks in a
-// GPU's memory (gpu/batches/block_maker_on.h).
+// A BlockMaker fills the place of a batch block, by two calls a batch: BatchMaker on the CPU, and what makes
+// blocks in a GPU's memory (gpu/batches/block_maker_on.h).
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -21,10 +21,10 @@ class BlockMaker {
   BlockMaker(const BlockMaker&) = delete;
   BlockMaker& operator=(const BlockMaker&) = delete;
 
-  /// From now on its scratch is of that budget, what it has by now included, until its end. Throws kNoSpace,
-  /// and so does sample() where the budget has no more.
+  /// From now on its scratch is of that budget until the maker's end, what it has by now included. Throws
+  /// kNoSpace, and so does sample() where the budget has no more.
   virtual void bound_scratch(std::shared_ptr<ScratchBudget> budget) = 0;
-  /// Samples into scratch; returns the bytes of the block. `held`: the rows that the consumer has; where
+  /// Samples into scratch; returns the bytes of the block. `held` says which rows the consumer has; where
   /// leaving them out makes the block smaller it is a packed one (core/batch/packed_block.h). Throws kInvalid
   /// for a key outside the list, kCorrupt naming file and row where the graph is damaged.
   virtual std::size_t sample(const BatchKey& key, HeldShare held = {}) = 0;
@@ -33,14 +33,14 @@ class BlockMaker {
   /// left.
   static constexpr std::size_t kLastBytes = std::size_t{1} << 20;
   virtual void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {}) = 0;
-  /// The batch of the last `sample` is not written: lets go of what is kept for it. Scratch stays.
+  /// Gives up the batch of the last `sample`: lets go of what is kept for it. Scratch stays.
   virtual void drop() = 0;
-  /// The block that was written last, for the host to look through: a copy where it lies elsewhere. Good
-  /// until the next call.
+  /// Returns the block that was written last, for the host to look through: a copy where it lies elsewhere.
+  /// Good until the next call.
   virtual std::span<const std::byte> written(std::span<const std::byte> block) { return block; }
-  /// Rows of its batches by where they were read.
+  /// Returns the rows of its batches by where they were read.
   virtual TierCounts tier_counts() const = 0;
-  /// So far; nothing in graph mode cpu.
+  /// Returns what a GPU did so far; nothing in graph mode cpu.
   virtual GpuUse gpu_use() const { return {}; }
 };
 

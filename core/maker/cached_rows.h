@@ -1,5 +1,5 @@
-// Rows of an attribute that a cache keeps in front of a slow tier, as a source of features sees them. The
-// cache is cache/dynamic_cache.h.
+// CachedRows are rows of an attribute that a cache keeps in front of a slow tier, as a source of features
+// sees them. The cache is cache/dynamic_cache.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,28 +8,28 @@
 
 namespace hopfeed {
 
-/// One attribute's rows, for the batches that one source makes: one at a time is under way.
+/// They are one attribute's rows, for the batches that one source makes: one at a time is under way.
 class CachedRows {
  public:
   virtual ~CachedRows() = default;
-  /// The next batch wants these rows. A batch that was announced before and not kept is dropped. The ids need
-  /// not stay.
+  /// Says that the next batch wants these rows. A batch that was announced before and not kept is dropped.
+  /// The ids need not stay.
   virtual void announce(std::span<const std::int64_t> ids) = 0;
 
-  /// The places, among the announced ids, of those that nobody will have brought by take(): they are not
-  /// there, and no batch that was announced before wants them. To read them may begin at once.
+  /// Returns the places, among the announced ids, of those that nobody will have brought by take(): they are
+  /// not there, and no batch that was announced before wants them. To read them may begin at once.
   virtual std::span<const std::size_t> absent() const = 0;
 
   struct Hit {
     std::size_t at = 0;              // of the ids that were announced
     const std::byte* row = nullptr;  // row_bytes, which stay as they are until keep() or drop()
   };
-  /// The rows of the batch that are there, pinned; by rising `at`.
+  /// Returns the rows of the batch that are there, pinned; by rising `at`.
   virtual std::span<const Hit> take() = 0;
-  /// The batch is whole, and at(i) the row of the i-th id: keeps those that are worth it, and lets go of the
-  /// pins.
+  /// Says that the batch is whole, and at(i) the row of the i-th id: the cache keeps those that are worth it,
+  /// and lets go of the pins.
   virtual void keep(const std::function<const std::byte*(std::size_t i)>& at) = 0;
-  /// The batch is given up.
+  /// Gives the batch up.
   virtual void drop() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Where the rows of an attribute come from, by dataset id. Two calls a batch, because how many rows a block
+// A FeatureSource gives rows of an attribute, by dataset id. A batch takes two calls: how many rows a block
 // carries decides its size, which is asked for before a byte of it can be written:
 //
 //   std::size_t rows = source.prepare(ids);   // the block gets so many rows; a source may start to read
@@ -31,20 +31,20 @@ class FeatureSource {
   /// Writes the next `rows` of the rows that prepare() told of, in the order of the ids, without gaps. Any
   /// number of calls, which together write all of them.
   virtual void gather(std::size_t rows, std::byte* out) = 0;
-  /// The batch that was begun is not gathered: lets go of what is kept for it.
+  /// Gives up the batch that was begun: lets go of what is kept for it.
   virtual void drop() {}
-  /// Since it was made.
+  /// Returns the rows that it gave since it was made, by where they were read.
   virtual TierCounts counts() const = 0;
 };
 
-/// An attribute of a node type (Store::kNode) or of an edge type (Store::kEdge).
+/// A FeatureName is an attribute of a node type (Store::kNode) or of an edge type (Store::kEdge).
 struct FeatureName {
   Store store = Store::kNode;
   int type = 0;
   std::string name;
 };
 
-/// Makes the source of an attribute that the dataset has; `dataset` outlives it. Rows have the dataset's
+/// Makes the source of an attribute that the dataset has; `dataset` must outlive it. Rows have the dataset's
 /// element type and shape, whatever the source.
 using FeatureSourceFactory =
     std::function<std::unique_ptr<FeatureSource>(const Dataset& dataset, const FeatureName& feature)>;

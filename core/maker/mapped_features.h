@@ -1,5 +1,5 @@
-// Features from the dataset's mapped arrays: a read of memory for each row, many under way at once
-// (core/dataset/row_gather.h).
+// MappedFeatures are features from the dataset's mapped arrays: a read of memory for each row, many under way
+// at once (core/dataset/row_gather.h).
 #pragma once
 #include <memory>
 
@@ -22,7 +22,7 @@ class MappedFeatures : public FeatureSource {
   TierCounts counts_;
 };
 
-/// The factory of them, and of PartitionedFeatures where partitions lie on other machines. Throws kNotFound
+/// Makes MappedFeatures, or PartitionedFeatures where partitions lie on other machines. Throws kNotFound
 /// naming the attributes that exist.
 std::unique_ptr<FeatureSource> mapped_features(const Dataset& dataset, const FeatureName& feature);
 

@@ -1,5 +1,6 @@
-// Answers what other machines ask of partitions that are on this one (core/sampler/peer_questions.h). From
-// these alone: an owner never asks anybody, so owners cannot wait for each other in a circle.
+// A PartitionOwner answers what other machines ask of partitions that are on this one
+// (core/sampler/peer_questions.h). It reads these alone: an owner never asks anybody, so owners cannot wait
+// for each other in a circle.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -22,11 +23,11 @@ class PartitionOwner {
  public:
   /// `dataset` must outlive it.
   explicit PartitionOwner(const Dataset& dataset) : dataset_(dataset) {}
-  /// Any thread, any number at a time. Throws kCorrupt for bytes that are no question, or that ask for what
-  /// is not there; kUnsupported for a partition that is not here, kNoSpace for an answer larger than
-  /// kMaxPeerAnswer, and what the dataset throws where it is damaged.
+  /// Answers a question, on any thread, any number at a time. Throws kCorrupt for bytes that are no question,
+  /// or that ask for what is not there; kUnsupported for a partition that is not here, kNoSpace for an answer
+  /// larger than kMaxPeerAnswer, and what the dataset throws where it is damaged.
   PeerBytes answer(std::span<const std::byte> question);
-  /// Since it was made.
+  /// Counts what was answered since the owner was made.
   struct Counts {
     std::int64_t drawn_rows = 0, drawn_edges = 0;      // rows of hops, and what they gave
     std::int64_t whole_rows = 0, whole_row_edges = 0;  // rows that were asked for as they are
@@ -35,8 +36,8 @@ class PartitionOwner {
   Counts counts() const;
 
  private:
-  /// Options that were told, and drawers that nobody uses just now: as many as there were questions at a
-  /// time.
+  /// A Job has options that were told, and drawers that nobody uses just now: as many as there were questions
+  /// at a time.
   struct Job {
     std::string text;
     BatchOptions options;

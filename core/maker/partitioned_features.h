@@ -1,7 +1,7 @@
-// Features of a machine that has some partitions: own rows, and those that halos copy, come from mapped
-// arrays, those of others are asked of the machines that have them, as soon as the batch is sampled, so that
-// they come while others are. With a cache in front of them (cached_rows.h) only those are asked for that are
-// not there, and what came is offered to it once the batch is whole.
+// PartitionedFeatures are features of a machine that has some partitions. Its own rows, and those that halos
+// copy, come from mapped arrays; the others are asked of the machines that have them, as soon as the batch is
+// sampled, so that they come while other batches are. With a cache in front of them (cached_rows.h) only
+// those are asked for that are not there, and what came is offered to it once the batch is whole.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,17 +19,17 @@ namespace hopfeed {
 
 class PartitionedFeatures final : public FeatureSource {
  public:
-  /// `dataset`, which has peers, must outlive it. `cache`: of this attribute, or null; `turn`: in
-  /// which its rows are announced, which outlives this, or null: at once. Throws kNotFound naming the
+  /// `dataset`, which has peers, must outlive it. `cache` is of this attribute, or null. `turn` is the one in
+  /// which its rows are announced, and must outlive this; null: at once. Throws kNotFound naming the
   /// attributes that exist.
   PartitionedFeatures(const Dataset& dataset, const FeatureName& feature,
                       std::unique_ptr<CachedRows> cache = nullptr, AnnounceTurn* turn = nullptr);
 
-  /// Throws what PartitionPeers throws, as gather() does.
+  /// Prepares the rows, and throws what PartitionPeers throws, as gather() does.
   std::size_t prepare(std::span<const std::int64_t> ids) override;
   void gather(std::size_t rows, std::byte* out) override;
   void drop() override;
-  /// Rows that are here count as of memory, others as of the cache or of machines.
+  /// Returns counts in which rows that are here are of memory, others of the cache or of machines.
   TierCounts counts() const override { return counts_; }
 
  private:

@@ -1,5 +1,5 @@
-// A file that is truncated while a program has it mapped: one line that names it, instead of a death by
-// SIGBUS. Installed by programs only; a process that hopfeed is a library of may have its own handler.
+// A program that has a file mapped which is truncated ends with one line that names it, instead of a death by
+// SIGBUS. Only programs install this; a process that hopfeed is a library of may have its own handler.
 #pragma once
 
 namespace hopfeed {

@@ -1,5 +1,5 @@
-// The file of `--json`: tried before the work, so that a bad path is told at once, and there whole or not at
-// all.
+// JsonReport is the file of `--json`: tried before the work, so that a bad path is told at once, and there
+// whole or not at all.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>

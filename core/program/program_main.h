@@ -1,5 +1,5 @@
-// What every program's main does: parse, run, turn any error into one line on stderr and a non-zero exit
-// code. Only programs include this; the library neither prints nor exits.
+// Does what every program's main does: parses, runs, turns any error into one line on stderr and a non-zero
+// exit code. Only programs include this; the library neither prints nor exits.
 #pragma once
 #include <string>
 
@@ -16,10 +16,10 @@ namespace hopfeed {
 /// descriptors that are closed become /dev/null, so nothing is opened before.
 int program_main(CommandLine& line, int argc, char** argv);
 
-/// "NAME: warning: message" on stderr.
+/// Prints "NAME: warning: message" on stderr.
 void warn(const std::string& message);
-/// Does so where others than its owner may open a file with a secret, that the user named by `option`. It is
-/// no error: containers get their secrets so.
+/// Warns where others than its owner may open a file with a secret, that the user named by `option`. It is no
+/// error: containers get their secrets so.
 void warn_of_secret(const char* option, const std::string& file);
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// A progress bar on stderr: one line that redraws itself on a terminal, a line now and then where stderr is a
-// file. Only programs use it.
+// A ProgressBar is one line on stderr that redraws itself on a terminal, a line now and then where stderr is
+// a file. Only programs use it.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ProgressBarOptions {
 
 class ProgressBar {
  public:
-  /// `total` 0: unknown, only counts and rate are shown.
+  /// With `total` 0, which is unknown, only counts and rate are shown.
   ProgressBar(std::string label, std::uint64_t total, ProgressBarOptions options = {});
   ~ProgressBar();  // finishes; where an error flies by, only ends the line that is drawn
   ProgressBar(const ProgressBar&) = delete;
@@ -23,7 +23,7 @@ class ProgressBar {
   void set(std::uint64_t done) { set(done, total_); }
   void set(std::uint64_t done, std::uint64_t total);
   void add(std::uint64_t count) { set(done_ + count); }
-  /// Free text behind the bar ("loss 1.234, waited 3%").
+  /// Sets free text behind the bar ("loss 1.234, waited 3%").
   void note(std::string text) { note_ = std::move(text); }
   /// Draws the last state and ends the line. Later calls do nothing.
   void finish();

@@ -6,7 +6,7 @@
 
 namespace hopfeed {
 
-/// Thrown by stop_if_asked; program_main turns it into one line and exit code 130.
+/// Interrupted is thrown by stop_if_asked; program_main turns it into one line and exit code 130.
 struct Interrupted {
   std::string what_stays = "nothing half-written is left";
 };
@@ -16,10 +16,10 @@ struct Interrupted {
 /// in quick succession are one wish: `timeout` and launchers send them so).
 void stop_on_signals();
 
-/// True after a signal.
+/// Returns true after a signal.
 bool stop_asked();
-/// True where that signal came so long ago: for who waits for others, and would rather end with what comes of
-/// the wait.
+/// Returns true where that signal came so long ago: for who waits for others, and would rather end with what
+/// comes of the wait.
 bool stop_asked_for(std::chrono::milliseconds time);
 /// Throws Interrupted after a signal. Long work calls it a few times a second.
 void stop_if_asked();

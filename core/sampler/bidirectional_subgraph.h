@@ -1,4 +1,4 @@
-// The edges that another sampler draws, each with its reverse, none twice (PyG's subgraph type
+// The sample has the edges that another sampler draws, each with its reverse, none twice (PyG's subgraph type
 // bidirectional): grouped by destination over the whole batch, inside a group by source, both by local id.
 //
 // The reverses of edge type (a, r, b) are of the type that was declared as its reverse at the import, or
@@ -25,7 +25,7 @@ class BidirectionalSubgraph : public Sampler {
   /// or attributes of a pair of types.
   BidirectionalSubgraph(std::unique_ptr<Sampler> drawn, const Dataset& dataset, const BatchOptions& options);
 
-  /// Nodes are those of the other sampler. With keep_orig_edges hops are told too, of its edges, which
+  /// Gives the nodes of the other sampler. With keep_orig_edges hops are told too, of its edges, which
   /// `_orig_edge_index` has.
   const Sample& sample(const SampleRequest& request) override;
   SampleBounds bounds(SeedCounts seeds) const override;
@@ -35,7 +35,8 @@ class BidirectionalSubgraph : public Sampler {
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
  private:
-  /// One direction of a drawn edge, in the order that decides: by its ends, drawn before reversed, as drawn.
+  /// An Entry is one direction of a drawn edge. Entries are ordered by what decides: by their ends, drawn
+  /// before reversed, as drawn.
   struct Entry {
     std::uint64_t ends;    // destination << 32 | source
     std::uint64_t origin;  // reversed << 63 | number of the drawn edge

@@ -1,4 +1,4 @@
-// Batches of whole clusters (Chiang et al., "Cluster-GCN", KDD 2019): all nodes of the seeds' clusters;
+// Batches of whole clusters (Chiang et al., "Cluster-GCN", KDD 2019) have all nodes of the seeds' clusters;
 // subgraph = induced, which is asked for, gives every edge between them. A cluster is named by any of its
 // nodes as a seed; an epoch over cluster_seeds() gives each cluster once, shuffled anew each epoch. Clusters
 // are an int64 attribute of the seeds' type, made once, imported and independent of the cut; another type may
@@ -15,7 +15,7 @@
 
 namespace hopfeed {
 
-/// The nodes of one type by cluster. Holds 8 bytes per node and per cluster.
+/// A ClusterIndex has the nodes of one type by cluster. It holds 8 bytes per node and per cluster.
 class ClusterIndex {
  public:
   /// Throws kNotFound where the attribute is not there, kInvalid where it is not one int64 per node or a
@@ -23,13 +23,13 @@ class ClusterIndex {
   ClusterIndex(const Dataset& dataset, int node_type, const std::string& attribute);
   std::int64_t size() const { return static_cast<std::int64_t>(begin_.size()) - 1; }
   std::int64_t cluster_of(std::int64_t dataset_id) const;
-  /// Dataset ids in the order of original ids; of a number that no node has, none.
+  /// Returns dataset ids in the order of original ids; none for a number that no node has.
   std::span<const std::int64_t> nodes(std::int64_t cluster) const {
     return std::span(nodes_).subspan(static_cast<std::size_t>(begin_[cluster]),
                                      static_cast<std::size_t>(begin_[cluster + 1] - begin_[cluster]));
   }
   std::size_t bytes() const { return (begin_.size() + nodes_.size()) * sizeof(std::int64_t); }
-  /// Nodes of the `count` largest clusters together.
+  /// Returns the nodes of the `count` largest clusters together.
   std::int64_t largest(std::int64_t count) const;
 
  private:
@@ -38,7 +38,7 @@ class ClusterIndex {
   std::vector<std::int64_t> nodes_;
 };
 
-/// Original ids: the first node of each cluster that has one, in the order of the clusters.
+/// Returns original ids: the first node of each cluster that has one, in the order of the clusters.
 std::vector<std::int64_t> cluster_seeds(const Dataset& dataset, int node_type, const std::string& attribute);
 
 class ClusterSampler : public CustomSampler {
@@ -51,8 +51,8 @@ class ClusterSampler : public CustomSampler {
   std::size_t scratch_bytes() const override;
 
  private:
-  /// Made when it is first asked for: of which type seeds are, the request says. Throws kInvalid for a type
-  /// without the attribute, and what ClusterIndex throws.
+  /// Returns the index of a type, which is made when it is first asked for: the request says of which type
+  /// seeds are. Throws kInvalid for a type without the attribute, and what ClusterIndex throws.
   const ClusterIndex& clusters_of(int seed_type) const;
   const Dataset& dataset_;
   const std::string attribute_;

@@ -1,4 +1,4 @@
-// A sampler of one's own: what is drawn, without the business of local ids, orders and arrays. Random walks
+// A CustomSampler says what is drawn, without the business of local ids, orders and arrays. Random walks
 // (walk_sampler.h) and clusters (cluster_sampler.h) are made of it, and so is what a plugin brings
 // (sampler_plugin.h). examples/sampler_plugin/spaced_sampler.cc is a whole one; RowByRowSampler
 // (row_by_row_sampler.h) does most of the work of those that go hop by hop.
@@ -22,11 +22,11 @@ class CustomSampler {
   /// What it throws ends the batch, not the worker: next() throws it.
   virtual void sample(const SampleRequest& request, SampleBuilder& out) = 0;
   virtual std::size_t num_hops() const = 0;
-  /// What no sample of so many seeds exceeds: a slot of the channel is planned for it, and a larger batch is
-  /// an error.
+  /// Returns what no sample of so many seeds exceeds: a slot of the channel is planned for it, and a larger
+  /// batch is an error.
   virtual SampleBounds bounds(SeedCounts seeds) const = 0;
-  /// Memory of its own, beside the builder's: what it holds, and what that can come to with samples of so
-  /// many seeds. It counts where the loader asks whether its workers fit.
+  /// Returns memory of its own, beside the builder's: what it holds, and what that can come to with samples
+  /// of so many seeds. It counts where the loader asks whether its workers fit.
   virtual std::size_t scratch_bytes() const { return 0; }
   virtual std::size_t max_scratch_bytes(SeedCounts /*seeds*/) const { return scratch_bytes(); }
 };

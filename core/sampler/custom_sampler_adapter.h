@@ -1,4 +1,5 @@
-// Makes a Sampler of a CustomSampler: it owns the builder, and gives errors that are not hopfeed's a name.
+// A CustomSamplerAdapter makes a Sampler of a CustomSampler: it owns the builder, and gives errors that are
+// not hopfeed's a name.
 #pragma once
 #include <functional>
 #include <memory>
@@ -24,12 +25,12 @@ class CustomSamplerAdapter : public Sampler {
   SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override { return num_hops_; }
   std::size_t scratch_bytes() const override { return builder_.scratch_bytes() + custom_->scratch_bytes(); }
-  /// What the scratch comes to at most; where batches exclude edges, with what the custom sampler finds out
-  /// about rows by one ExcludedRows.
+  /// Returns what the scratch comes to at most; where batches exclude edges, with what the custom sampler
+  /// finds out about rows by one ExcludedRows.
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
  private:
-  /// Rows that a custom sampler holds together; of ours walk_sampler.h has most, two for each walk of a
+  /// A custom sampler holds so many rows together; of ours walk_sampler.h has most, two for each walk of a
   /// group.
   static constexpr std::size_t kRowsTogether = 128;
 

@@ -1,5 +1,5 @@
-// How the neighbour sampler takes each edge type of a dataset: what the options ask for, found in the dataset
-// once.
+// Plans how the neighbour sampler takes each edge type of a dataset: what the options ask for, found in the
+// dataset once.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,18 +11,18 @@
 
 namespace hopfeed {
 
-/// An edge type as the options want it sampled.
+/// An EdgeTypePlan is an edge type as the options want it sampled.
 struct EdgeTypePlan {
   CscView csc;
   std::vector<std::int64_t> fanouts;  // [hops]
   std::optional<WeightView> weight;
-  std::optional<AttrView> weights;  // what it was made of
+  std::optional<AttrView> weights;  // what the alias tables were made of
   std::optional<TimeView> time;
   bool positions = false;  // an attribute of it is gathered
 };
 
-/// The plan of each edge type. Throws kInvalid, kNotFound or kUnsupported for options that the dataset
-/// cannot fulfil.
+/// Returns the plan of each edge type. Throws kInvalid, kNotFound or kUnsupported for options that the
+/// dataset cannot fulfil.
 std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOptions& options);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// The rows of one edge type in one hop, expanded by whichever picker: finds the form of row_pipeline.h for
+// Expands the rows of one edge type in one hop by whichever picker: finds the form of row_pipeline.h for
 // the index type and the relabel table.
 //
 // Each form is compiled for each picker, and most time goes into that, so those of pickers that exclude edges
@@ -20,10 +20,10 @@
 
 namespace hopfeed {
 
-/// RawSources: for another machine (row_drawer.h).
+/// A sampler has one of these tables; RawSources are for another machine (row_drawer.h).
 using SamplerRelabel = std::variant<DirectRelabel, HashRelabel, TreeRelabel, OneTreeRelabel, RawSources>;
 
-/// Destinations with local ids [lo, hi).
+/// HopRows are destinations with local ids [lo, hi).
 struct HopRows {
   const ExpandEnds& ends;
   const ExpandOptions& options;
@@ -41,7 +41,7 @@ inline constexpr bool kWantsTrees<ExcludingPicker<TemporalPicker>> = true;
 
 static_assert(Picker<ExcludingPicker<UniformPicker>> && ClosingInPicker<ExcludingPicker<TemporalPicker>>);
 
-/// Throws DamagedRow, and what the picker throws.
+/// Expands the rows. Throws DamagedRow, and what the picker throws.
 template <Picker P>
 void expand_hop(const HopRows& rows, const P& picker) {
   const auto run = [&]<class Index>(Index, auto& relabel) {

@@ -1,6 +1,7 @@
-// Whole rows of partitions that are not on this machine, for samplers that look at rows as they like (walks,
-// clusters, subgraphs, samplers of one's own): asked of their owners, all that are known to be needed
-// together, and kept for a while. A sampler that does not say beforehand which rows it reads waits for each.
+// FetchedRows are whole rows of partitions that are not on this machine, for samplers that look at rows as
+// they like (walks, clusters, subgraphs, samplers of one's own): asked of their owners, all that are known to
+// be needed together, and kept for a while. A sampler that does not say beforehand which rows it reads waits
+// for each.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,7 @@ class FetchedRows {
   /// `dataset` must outlive it.
   FetchedRows(const Dataset& dataset, int edge_type);
 
-  /// A row as RowReader wants it; addresses hold while the row is kept.
+  /// A Row is a row as RowReader wants it; addresses hold while the row is kept.
   struct Row {
     const std::byte *neighbors = nullptr, *edge_ids = nullptr;
     std::uint32_t neighbor_bytes = 4, edge_id_bytes = 4;
@@ -31,8 +32,8 @@ class FetchedRows {
   /// Asks for the rows that are not here yet, in one go. Nodes whose rows are on this machine are passed
   /// over. The rows stay at least until kKept others have come. Throws what PartitionPeers throws.
   void fetch(std::span<const std::int64_t> nodes);
-  /// The row of a node in another partition; asks for it where it is not here. It stays as those of fetch()
-  /// do.
+  /// Returns the row of a node in another partition; asks for it where it is not here. It stays as rows of
+  /// fetch() do.
   Row row(std::int64_t node);
   std::size_t bytes() const { return bytes_ + retired_bytes_; }
 

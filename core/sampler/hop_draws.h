@@ -1,6 +1,6 @@
-// What the rows of one edge type give in one hop, whoever wants them: the picker that the options ask for,
-// over the pipeline of row_pipeline.h. The neighbour sampler gives what comes local ids; an owner of
-// partitions sends it to the machine that asked (row_drawer.h).
+// HopDraws draws what the rows of one edge type give in one hop, whoever wants it: by the picker that the
+// options ask for, over the pipeline of row_pipeline.h. The neighbour sampler gives what comes local ids; an
+// owner of partitions sends it to the machine that asked (row_drawer.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace hopfeed {
 
-/// Bits that a dataset id takes in ids of disjoint batches (tree << bits | node): of the node type with the
-/// most.
+/// Returns the bits that a dataset id takes in ids of disjoint batches (tree << bits | node): of the node
+/// type with the most.
 int node_bits_of(const Dataset& dataset);
 
 class HopDraws {
@@ -32,9 +32,9 @@ class HopDraws {
   std::size_t num_types() const { return types_.size(); }
   const EdgeTypePlan& type(std::size_t edge_type) const { return types_[edge_type]; }
 
-  /// A batch: what it excludes (null: nothing), and the time of each tree's seed where the options name a
-  /// time; `first_tree` is the first of those, for who asks for later ones only. Both must outlive its last
-  /// expand().
+  /// Begins a batch: what it excludes (null: nothing), and the time of each tree's seed where the options
+  /// name a time; `first_tree` is the first of those, for who asks for later ones only. Both must outlive its
+  /// last expand().
   void begin(const ExcludedEdges* excluded, std::span<const std::int64_t> seed_times,
              std::uint32_t first_tree = 0);
 
@@ -47,12 +47,12 @@ class HopDraws {
     SamplerRelabel& relabel;  // of the sources
     std::uint32_t lo, hi;
   };
-  /// Throws kCorrupt naming file and row where the graph is damaged, and what pickers throw.
+  /// Expands rows. Throws kCorrupt naming file and row where the graph is damaged, and what pickers throw.
   void expand(const Hop& hop, const Rows& rows);
 
   std::size_t scratch_bytes() const;
   std::size_t later_table_bytes() const;
-  /// What it takes at most in batches of so many seeds and so many edges of each type; `group`: edges of
+  /// Most bounds what it takes in batches of so many seeds and so many edges of each type; `group`: edges of
   /// destinations that are expanded together.
   struct Most {
     std::size_t bytes = 0, group = 0;

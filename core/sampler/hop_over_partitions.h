@@ -1,7 +1,7 @@
-// One hop of the neighbour sampler over partitions of which some lie on other machines. The rows of each are
-// drawn by who has them, here where a halo has copies: one question for each partition and hop, with the rows
-// of all edge types, all under way while own rows are drawn. What comes is put into the order of the
-// frontier, so that local ids come out as on one machine. DistDGL and GLT ask so.
+// HopOverPartitions is one hop of the neighbour sampler over partitions of which some lie on other machines.
+// The rows of each are drawn by who has them, here where a halo has copies: one question for each partition
+// and hop, with the rows of all edge types, all under way while own rows are drawn. What comes is put into
+// the order of the frontier, so that local ids come out as on one machine. DistDGL and GLT ask so.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +26,8 @@ class HopOverPartitions {
     const ExcludedEdges* excluded = nullptr;
     std::span<const std::int64_t> seed_times;  // of each tree
   };
-  /// The destinations of an edge type: dataset ids, in disjoint batches tree << node_bits | id. Empty where
-  /// nothing is drawn.
+  /// A Frontier has the destinations of an edge type: dataset ids, in disjoint batches tree << node_bits |
+  /// id. It is empty where nothing is drawn.
   using Frontier = std::span<const std::int64_t>;
   /// Draws the rows of all of them, by edge type. Throws what PartitionPeers throws, kCorrupt for an answer
   /// that is none.
@@ -46,7 +46,7 @@ class HopOverPartitions {
   std::size_t scratch_bytes() const;
 
  private:
-  /// What one partition was asked of one edge type, and what it gave.
+  /// A Part is what one partition was asked of one edge type, and what it gave.
   struct Part {
     std::vector<std::uint32_t> rows, trees;
     std::vector<std::int64_t> excluded;
@@ -62,7 +62,7 @@ class HopOverPartitions {
 
   void route(const Batch& batch, std::size_t edge_type, Frontier frontier);
   PeerDrawQuestion question(const Batch& batch, std::size_t hop, std::size_t partition) const;
-  /// `tries`: how often it was asked in vain.
+  /// Asks a partition; `tries` is how often it was asked in vain.
   void ask(const Batch& batch, std::size_t hop, std::size_t partition);
   void take(const Batch& batch, std::size_t hop, std::size_t partition);
   void read(std::size_t partition, std::span<const std::byte> answer);

@@ -1,6 +1,6 @@
-// All edges between the nodes that another sampler gives, of every edge type, but those that the batch
-// excludes: row by row in local-id order of the destinations, inside a row in imported order. Whole rows are
-// read, and each source is looked up among the nodes of the batch.
+// The sample has all edges between the nodes that another sampler gives, of every edge type, but those that
+// the batch excludes: row by row in local-id order of the destinations, inside a row in imported order. Whole
+// rows are read, and each source is looked up among the nodes of the batch.
 #pragma once
 #include <memory>
 #include <vector>
@@ -20,7 +20,7 @@ class InducedSubgraph : public Sampler {
   /// for. Throws kUnsupported for edge ids that are not stored.
   InducedSubgraph(std::unique_ptr<Sampler> nodes, const Dataset& dataset, const BatchOptions& options);
 
-  /// Nodes are those of the other sampler; there are no hops.
+  /// Gives the nodes of the other sampler; there are no hops.
   const Sample& sample(const SampleRequest& request) override;
   SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override { return 0; }

@@ -1,8 +1,8 @@
-// Multi-hop neighbour sampling on the CPU (GraphSAGE; PyG's neighbor_sample, hetero_neighbor_sample and their
-// disjoint and temporal forms), on graphs of any node and edge types. A pipeline over groups of frontier
-// nodes hides memory latency (row_pipeline.h); what is drawn is a picker's business (uniform_picker.h,
-// weighted_picker.h, temporal_picker.h); local ids follow the order of first appearance, seeds first, edge
-// types in the dataset's order.
+// NeighborSampler is multi-hop neighbour sampling on the CPU (GraphSAGE; PyG's neighbor_sample,
+// hetero_neighbor_sample and their disjoint and temporal forms), on graphs of any node and edge types. A
+// pipeline over groups of frontier nodes hides memory latency (row_pipeline.h); what is drawn is a picker's
+// business (uniform_picker.h, weighted_picker.h, temporal_picker.h); local ids follow the order of first
+// appearance, seeds first, edge types in the dataset's order.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -26,7 +26,8 @@ class NeighborSampler : public Sampler {
   std::size_t scratch_bytes() const override;
   std::size_t later_table_bytes() const override;
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
-  /// Weighted rows so far that few heavy edges made slow: they cost O(degree) each (weighted_rule.h).
+  /// Returns how many weighted rows few heavy edges made slow so far: they cost O(degree) each
+  /// (weighted_rule.h).
   std::uint64_t rows_summed() const;
 
   struct Impl;

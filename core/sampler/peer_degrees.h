@@ -1,4 +1,4 @@
-// Degrees of nodes wherever their rows lie: one question for each machine.
+// Asks for degrees of nodes wherever their rows lie: one question for each machine.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace hopfeed {
 
-/// out[i] = edges of the type into nodes[i] (dataset ids in range). Throws what PartitionPeers throws,
-/// kCorrupt where a row is damaged.
+/// Returns the edges of the type into each of `nodes` (dataset ids in range). Throws what PartitionPeers
+/// throws, kCorrupt where a row is damaged.
 std::vector<std::int64_t> degrees_of_all(const Dataset& dataset, int edge_type,
                                          std::span<const std::int64_t> nodes);
 

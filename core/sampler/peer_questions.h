@@ -1,5 +1,5 @@
-// What machines that have partitions ask each other, as bytes. A question is answered from its owner's
-// partition alone, so owners never wait for each other. docs/protocol.md has every byte.
+// Machines that have partitions ask each other these questions, as bytes. A question is answered from its
+// owner's partition alone, so owners never wait for each other. docs/protocol.md has every byte.
 //
 //   job        options of batches, by their hash; told with the first draw, and to an owner that lacks them
 //   draw       rows of one hop: what they give, of each edge type
@@ -35,10 +35,10 @@ enum class PeerAsk : std::uint32_t {
   kFeatures = 5,
   kDegrees = 6
 };
-/// The first 8 bytes of every answer.
+/// PeerSays is the first 8 bytes of every answer.
 enum class PeerSays : std::uint64_t { kHere = 0, kUnknownJob = 1 };
 
-/// Any question begins so.
+/// A PeerQuestionHead begins any question.
 struct PeerQuestionHead {
   PeerAsk ask{};
   std::uint32_t partition = 0;
@@ -47,7 +47,7 @@ struct PeerQuestionHead {
 
 // ---- arrays in bytes
 
-/// Numbers of 1, 2, 4 or 8 bytes each, without a sign but for those of 8.
+/// A NarrowArray has numbers of 1, 2, 4 or 8 bytes each, without a sign but for those of 8.
 class NarrowArray {
  public:
   NarrowArray() = default;
@@ -67,7 +67,7 @@ class NarrowArray {
         return read<std::int64_t>(i);
     }
   }
-  /// The numbers as an array, whose width the caller has looked at.
+  /// Returns the numbers as an array, whose width the caller has looked at.
   template <class Number>
   const Number* as() const {
     return reinterpret_cast<const Number*>(first_);
@@ -83,16 +83,16 @@ class NarrowArray {
   int width_ = 8;
 };
 
-/// The fewest bytes that hold numbers up to `most`.
+/// Returns the fewest bytes that hold numbers up to `most`.
 inline int narrow_width(std::uint64_t most) {
   return most <= 0xFF ? 1 : most <= 0xFFFF ? 2 : most <= 0xFFFFFFFF ? 4 : 8;
 }
 
-/// Appends to bytes; arrays at multiples of 8.
+/// A PeerWriter appends to bytes; arrays begin at multiples of 8.
 class PeerWriter {
  public:
   explicit PeerWriter(PeerBytes& out) : out_(out) {}
-  /// Room for so many bytes more, and for a checksum behind them (wire).
+  /// Reserves so many bytes more, and a checksum behind them (wire).
   void reserve(std::size_t more) {
     constexpr std::size_t kTail = 16;
     if (out_.capacity() < out_.size() + more + kTail)
@@ -110,7 +110,7 @@ class PeerWriter {
     out_.insert(out_.end(), bytes.begin(), bytes.end());
     pad();
   }
-  /// The numbers in as many bytes each; they fit.
+  /// Appends the numbers in as many bytes each; they fit.
   template <class Number>
   void narrow(std::span<const Number> numbers, int width) {
     const std::size_t at = out_.size();
@@ -130,7 +130,7 @@ class PeerWriter {
       put(std::int64_t{});
     pad();
   }
-  /// Room for so many bytes, which the caller fills before the next call.
+  /// Appends so many bytes, which the caller fills before the next call.
   std::byte* room(std::size_t bytes) {
     const std::size_t at = out_.size();
     out_.resize(at + bytes);
@@ -143,7 +143,8 @@ class PeerWriter {
   PeerBytes& out_;
 };
 
-/// Reads what came from another machine: every length is checked before it is used. Throws kCorrupt.
+/// A PeerReader reads what came from another machine: every length is checked before it is used. Throws
+/// kCorrupt.
 class PeerReader {
  public:
   /// `bytes` begin at a multiple of 8.
@@ -160,12 +161,12 @@ class PeerReader {
   NarrowArray narrow(std::uint64_t count, int width);
   std::span<const std::byte> bytes(std::uint64_t count) { return take(count, 1); }
   std::span<const std::byte> rest() const { return left_.left(); }
-  /// Nothing may be left.
+  /// Throws unless all was read.
   void end() const;
   [[noreturn]] void fail(const std::string& why) const;
 
  private:
-  /// What follows begins at the next multiple of 8.
+  /// Takes bytes; what follows begins at the next multiple of 8.
   std::span<const std::byte> take(std::uint64_t count, std::size_t each);
   ByteCursor left_;
   const char* what_;
@@ -183,8 +184,8 @@ struct PeerDrawSection {
   std::uint32_t edge_type = 0, rows = 0;
   std::uint32_t trees = 0, excluded = 0;  // 0 or one a row; pairs {row, source} as int64
 };
-/// Answer: PeerSays, then of each section this and its arrays: counts, sources, edge ids, positions in the
-/// partition.
+/// An answer is PeerSays, then of each section this and its arrays: counts, sources, edge ids, positions in
+/// the partition.
 struct PeerDrawnSection {
   std::uint64_t edges = 0;
   std::uint8_t count_bytes = 1, source_bytes = 4;
@@ -192,7 +193,7 @@ struct PeerDrawnSection {
   std::uint32_t rows = 0;
 };
 
-/// One section of a question as it is read or written.
+/// PeerDrawRows is one section of a question as it is read or written.
 struct PeerDrawRows {
   std::uint32_t edge_type = 0;
   std::span<const std::uint32_t> rows, trees;
@@ -205,19 +206,19 @@ struct PeerDrawQuestion {
   std::vector<PeerDrawRows> sections;
 };
 PeerBytes write_draw(const PeerQuestionHead& head, const PeerDrawQuestion& question);
-/// What follows the head.
+/// Reads what follows the head.
 PeerDrawQuestion read_draw(PeerReader& in);
 
 struct PeerDrawn {
   NarrowArray counts, sources, edge_ids, positions;
 };
-/// Checks that the counts sum up to the edges.
+/// Reads a section, and checks that the counts sum up to the edges.
 PeerDrawn read_drawn(PeerReader& in, std::size_t rows);
 
 // ---- the others
 
-/// Rows u32 follow. Answer: PeerSays, PeerRowsAnswer; degrees int64, neighbours, edge ids, and where each row
-/// begins in the partition (int64). Of kDegrees: PeerSays, degrees int64.
+/// Rows u32 follow the head. The answer is PeerSays, PeerRowsAnswer, then degrees int64, neighbours, edge
+/// ids, and where each row begins in the partition (int64); of kDegrees it is PeerSays, degrees int64.
 struct PeerRowsHead {
   std::uint32_t edge_type = 0, rows = 0;
 };
@@ -236,7 +237,7 @@ struct PeerFeaturesHead {  // rows u32, or positions of edges of 8 bytes, follow
   std::uint32_t attr = 0, rows = 0;  // number of the attribute in meta.json
 };
 
-/// A question of any kind but draw and job.
+/// Writes a question of any kind but draw and job.
 template <class Head, class... Numbers>
 PeerBytes write_question(const PeerQuestionHead& head, const Head& of_kind,
                          std::span<const Numbers>... arrays) {
@@ -248,12 +249,12 @@ PeerBytes write_question(const PeerQuestionHead& head, const Head& of_kind,
   (out.array(arrays), ...);
   return bytes;
 }
-/// kJob: the options as JSON. The draw that needs them may follow in the same bytes; then its answer is the
-/// answer, so that whichever of a partition's servers is asked knows them.
+/// Writes a kJob: the options as JSON. The draw that needs them may follow in the same bytes; then its answer
+/// is the answer, so that whichever of a partition's servers is asked knows them.
 PeerBytes write_job(std::uint32_t partition, std::uint64_t job, std::string_view options);
 std::string read_job(PeerReader& in);
 
-/// The answer without its first word. Throws kCorrupt where that is neither of PeerSays.
+/// A PeerReply is the answer without its first word. Throws kCorrupt where that is neither of PeerSays.
 struct PeerReply {
   PeerSays says{};
   PeerReader in;

@@ -1,5 +1,5 @@
-// One question to each of several partitions, all under way together. What was asked and not taken is dropped
-// at its end, so that an error leaves nothing behind.
+// A PeerRound asks one question of each of several partitions, all under way together. What was asked and not
+// taken is dropped at its end, so that an error leaves nothing behind.
 #pragma once
 #include <functional>
 #include <vector>
@@ -17,9 +17,9 @@ class PeerRound {
   PeerRound(const PeerRound&) = delete;
   PeerRound& operator=(const PeerRound&) = delete;
 
-  /// Throws what Dataset::require_peers and PartitionPeers throw, as take() does.
+  /// Asks a partition. Throws what Dataset::require_peers and PartitionPeers throw, as take() does.
   void ask(int partition, PeerBytes question);
-  /// Waits for the answers in the order of asking; each once.
+  /// Waits for the answers in the order of asking, and gives each once.
   void take(const std::function<void(int partition, const PeerAnswer& answer)>& each);
 
  private:

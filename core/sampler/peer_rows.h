@@ -1,4 +1,5 @@
-// Rows of an attribute that lie on other machines: one question for each machine, all under way together.
+// PeerRows are rows of an attribute that lie on other machines: one question for each machine, all under way
+// together.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace hopfeed {
 
 class PeerRows {
  public:
-  /// An attribute of a node type (Store::kNode) or of an edge type (Store::kEdge). `dataset` must outlive it.
-  /// Throws kNotFound naming the attributes that exist.
+  /// Names an attribute of a node type (Store::kNode) or of an edge type (Store::kEdge). `dataset` must
+  /// outlive it. Throws kNotFound naming the attributes that exist.
   PeerRows(const Dataset& dataset, Store store, int type, const std::string& name);
   ~PeerRows() { drop(); }
   PeerRows(const PeerRows&) = delete;
@@ -48,13 +49,13 @@ class PeerRows {
   std::vector<Question> questions_;
 };
 
-/// out[i] = row ids[i], wherever it lies: what gather_rows() does where all partitions are here. Throws what
-/// PartitionPeers throws.
+/// Writes out[i] = row ids[i], wherever it lies: what gather_rows() does where all partitions are here.
+/// Throws what PartitionPeers throws.
 void gather_rows_of_all(const Dataset& dataset, Store store, int type, const std::string& name,
                         std::span<const std::int64_t> ids, std::byte* out);
-/// An attribute of all nodes of a type as one array: the mapped one, or, where partitions lie on other
-/// machines, a copy that they were asked for (row_bytes for each node of the graph). What needs all of it are
-/// few: weights and times of negatives, clusters.
+/// A WholeNodeAttr is an attribute of all nodes of a type as one array: the mapped one, or, where partitions
+/// lie on other machines, a copy that they were asked for (row_bytes for each node of the graph). Few need
+/// all of it: weights and times of negatives, clusters.
 class WholeNodeAttr {
  public:
   /// Throws kNotFound naming the attributes that exist, and what PartitionPeers throws.
@@ -62,7 +63,7 @@ class WholeNodeAttr {
   WholeNodeAttr(const WholeNodeAttr&) = delete;
   WholeNodeAttr& operator=(const WholeNodeAttr&) = delete;
   const AttrView& view() const { return view_; }
-  /// The size of the copy; 0 where there is none.
+  /// Returns the size of the copy; 0 where there is none.
   std::size_t bytes() const { return copy_.capacity(); }
 
  private:

@@ -1,5 +1,6 @@
-// A custom sampler that goes hop by hop, as most do: it says of one row which neighbours it takes; the
-// frontiers, the draws' keys and the bounds are here. examples/sampler_plugin/spaced_sampler.cc is one.
+// A RowByRowSampler is a custom sampler that goes hop by hop, as most do: it says of one row which neighbours
+// it takes; the frontiers, the draws' keys and the bounds are here. examples/sampler_plugin/spaced_sampler.cc
+// is one.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,7 +10,7 @@
 
 namespace hopfeed {
 
-/// The row of a node of the frontier, without what the batch excludes.
+/// A HopRow is the row of a node of the frontier, without what the batch excludes.
 struct HopRow {
   std::uint64_t degree;
   std::uint64_t most;  // neighbours that it may give in this hop
@@ -20,8 +21,8 @@ struct HopRow {
 
 class RowByRowSampler : public CustomSampler {
  public:
-  /// `most` [hops]: neighbours that a row may give, 1 to kMaxFanout, hop by hop, in every edge type. Throws
-  /// kInvalid.
+  /// `most` [hops] is how many neighbours a row may give, 1 to kMaxFanout, hop by hop, in every edge type.
+  /// Throws kInvalid.
   RowByRowSampler(const Dataset& dataset, std::vector<std::int64_t> most);
   /// Adds positions in [0, row.degree) to `picks`, which comes empty, at most row.most of them; a row without
   /// neighbours is not asked.

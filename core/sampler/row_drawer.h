@@ -1,5 +1,5 @@
-// Draws rows for a machine that asked: what NeighborSampler draws of them, without local ids. Of partitions
-// that are here alone, so it never waits for anybody.
+// A RowDrawer draws rows for a machine that asked: what NeighborSampler draws of them, without local ids. It
+// reads partitions that are here alone, so it never waits for anybody.
 #pragma once
 #include <memory>
 

@@ -1,5 +1,5 @@
-// One hop of one edge type: draws neighbours for a range of destination nodes and gives them local ids. The
-// pipeline of neighbor_sampler.h lives here.
+// Runs one hop of one edge type: draws neighbours for a range of destination nodes and gives them local ids.
+// The pipeline of neighbor_sampler.h lives here.
 //
 // Groups of kGroup destinations pass five stages, five groups in flight, a row of each in turn: what waits
 // for memory and what computes alternate in short steps, so that the core always has as many cache misses
@@ -35,7 +35,7 @@ struct ExpandOptions {
   int node_bits = 0;       // in disjoint batches an id is tree << node_bits | node
 };
 
-/// What one edge type has gathered in a batch so far.
+/// EdgeScratch is what one edge type has gathered in a batch so far.
 struct EdgeScratch {
   ScratchArray<std::uint32_t> sources;  // local ids, all hops
   ScratchArray<std::int64_t> edge_ids;
@@ -46,7 +46,7 @@ struct EdgeScratch {
   std::size_t bytes() const {
     return sources.bytes() + edge_ids.bytes() + positions.bytes() + per_dst.bytes();
   }
-  /// What bytes() comes to at most with so many edges into so many destinations.
+  /// Returns what bytes() comes to at most with so many edges into so many destinations.
   static std::size_t max_bytes(std::size_t edges, std::size_t destinations, const ExpandOptions& options) {
     return decltype(sources)::max_bytes(edges) + decltype(per_dst)::max_bytes(destinations) +
            decltype(edge_ids)::max_bytes(options.edge_ids ? edges : 0) +
@@ -54,9 +54,9 @@ struct EdgeScratch {
   }
 };
 
-/// Scratch that all edge types of a sampler share.
+/// ExpandScratch is scratch that all edge types of a sampler share.
 struct ExpandScratch {
-  /// One group from `place` to `insert`.
+  /// Placed is one group from `place` to `insert`.
   struct Placed {
     ScratchArray<std::uint64_t> at;        // address of each drawn index; once read, the neighbour
     ScratchArray<std::uint64_t> edge_at;   // address of each drawn edge id
@@ -74,8 +74,8 @@ struct ExpandScratch {
       sum += group.at.bytes() + group.edge_at.bytes() + group.positions.bytes() + group.trees.bytes();
     return sum;
   }
-  /// What bytes() comes to at most where destinations that are expanded together give `group` neighbours,
-  /// and pickers take `most`.
+  /// Returns what bytes() comes to at most where destinations that are expanded together give `group`
+  /// neighbours, and pickers take `most`.
   static std::size_t max_bytes(std::size_t group, const ExpandOptions& options, bool trees,
                                const PickScratch::Most& most) {
     return std::extent_v<decltype(placed)> *
@@ -87,7 +87,7 @@ struct ExpandScratch {
   }
 };
 
-/// The edge type to expand, and the nodes at its ends.
+/// ExpandEnds names the edge type to expand, and the nodes at its ends.
 struct ExpandEnds {
   const CscView& csc;
   LocalNodes& dst;
@@ -131,15 +131,15 @@ class RowPipeline {
  private:
   using Placed = ExpandScratch::Placed;
 
-  // The next place in each array of a group that is being placed.
+  // A Cursor is the next place in each array of a group that is being placed.
   struct Cursor {
     std::uint64_t *at, *edge_at;
     std::int64_t* positions;
     std::uint64_t* trees;
   };
 
-  // Step s: fetch group s, look at group s - 1, place group s - 2, read group s - 3, insert group s - 4; from
-  // `place` on one group less where the draws are a step behind the look.
+  // Runs step s: fetch group s, look at group s - 1, place group s - 2, read group s - 3, insert group s - 4;
+  // from `place` on one group less where the draws are a step behind the look.
   void run(std::uint32_t step) {
     DrawnGroup &looked = scratch_.drawn[(step + 2) % 3],
                &to_draw = scratch_.drawn[(step + 2 - P::kStepsToDraw) % 3],
@@ -170,7 +170,7 @@ class RowPipeline {
     edges_.num_edges += inserted.total;
     looked.count = to_look;
     placed.total = static_cast<std::size_t>(cursor.at - placed.at.data());
-    // Here, so that the draws have cache misses to run beside.
+    // Fetching comes here, so that the draws have cache misses to run beside.
     for (std::uint32_t row = 0; row < to_fetch; ++row) fetch(fetch_from + row);
     if (to_draw.count > 0) picker_.draw(to_draw);
     if constexpr (ClosingInPicker<P>) picker_.close_in(looked);
@@ -223,8 +223,8 @@ class RowPipeline {
   // Reads one row record and checks it: a damaged offset must never become an address.
   std::size_t look(std::uint32_t local, DrawnRow& row) {
     const std::int64_t node = node_of(local);
-    // Before original_ids is written at `local`: that store has the low bits of this load's address, which
-    // makes the core wait.
+    // This comes before original_ids is written at `local`: that store has the low bits of this load's
+    // address, which makes the core wait.
     row.tree = tree_of(local);
     const int p = partition(node);
     const CscPart& part = csc_.parts[p];

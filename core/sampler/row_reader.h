@@ -1,5 +1,5 @@
-// Reads the rows of one edge type one at a time, checked: for samplers that do not need the pipeline of
-// row_pipeline.h.
+// A RowReader reads the rows of one edge type one at a time, checked: for samplers that do not need the
+// pipeline of row_pipeline.h.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace hopfeed {
 
-/// The in-neighbours of one destination node, in imported order, or those that are left of them. A view; i
-/// below `degree`.
+/// A Row views the in-neighbours of one destination node, in imported order, or those that are left of them.
+/// Its functions take i below `degree`.
 class Row {
  public:
   std::uint64_t degree = 0;
@@ -25,15 +25,15 @@ class Row {
   int edge_type = -1;            // whose row it is, and of which destination (dataset id); -1: of none
   std::int64_t node = -1;
 
-  /// Dataset id, unchecked: RowReader::neighbor checks it.
+  /// Returns a dataset id, unchecked: RowReader::neighbor checks it.
   std::int64_t neighbor(std::uint64_t i) const {
     return read(neighbors_, neighbor_bytes_, left_out_.place(i));
   }
   void prefetch(std::uint64_t i) const { prefetch_line(neighbors_ + left_out_.place(i) * neighbor_bytes_); }
-  /// Position of the edge in the import; only where the dataset stores edge ids.
+  /// Returns the position of the edge in the import; only where the dataset stores edge ids.
   std::int64_t edge_id(std::uint64_t i) const { return read(edge_ids_, edge_id_bytes_, left_out_.place(i)); }
-  /// Position of the edge in the dataset's order: what rows of edge attributes go by. Those of a copy in a
-  /// halo lie behind all others, and are this machine's own.
+  /// Returns the position of the edge in the dataset's order, by which rows of edge attributes go. The
+  /// positions of a copy in a halo lie behind all others, and are this machine's own.
   std::int64_t position(std::uint64_t i) const {
     return first_edge_ + static_cast<std::int64_t>(left_out_.place(i));
   }
@@ -61,7 +61,8 @@ class RowReader {
 
   const CscView& csc() const { return csc_; }
   int edge_type() const { return edge_type_; }
-  /// These rows will be read soon: those on other machines are asked for together. Good for some thousand.
+  /// Says that these rows will be read soon: those on other machines are asked for together. It is good for
+  /// some thousand.
   void fetch(std::span<const std::int64_t> nodes) const {
     if (fetched_) fetched_->fetch(nodes);
   }
@@ -70,8 +71,8 @@ class RowReader {
     if (csc_.parts[p].rows == nullptr) return;
     prefetch_line(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
   }
-  /// `node` is a dataset id in range. Throws kCorrupt naming file and row where its offsets are damaged, and
-  /// what PartitionPeers throws of a row on another machine.
+  /// Returns the row of `node`, a dataset id in range. Throws kCorrupt naming file and row where its offsets
+  /// are damaged, and what PartitionPeers throws of a row on another machine.
   Row row(std::int64_t node) const {
     const int p = partition(node);
     const CscPart& part = csc_.parts[p];
@@ -93,8 +94,8 @@ class RowReader {
     row.first_edge_ = part.first_edge + begin;
     return row;
   }
-  /// The row of a node without the edges that a batch excludes: what draws from it draws as if they were not
-  /// there. Good until excluded.make_room() or begin().
+  /// Returns the row of a node without the edges that a batch excludes: what draws from it draws as if they
+  /// were not there. Good until excluded.make_room() or begin().
   Row row(std::int64_t node, ExcludedRows& excluded) const {
     Row row = this->row(node);
     const std::span<const std::int64_t> sources = excluded.sources_of(edge_type_, node);
@@ -106,7 +107,7 @@ class RowReader {
     row.degree -= row.left_out_.count();
     return row;
   }
-  /// `row.neighbor(i)`; throws kCorrupt where it is no node.
+  /// Returns `row.neighbor(i)`; throws kCorrupt where it is no node.
   std::int64_t neighbor(const Row& row, std::uint64_t i) const {
     const std::int64_t node = row.neighbor(i);
     if (node < 0 || node >= csc_.num_src_nodes)
@@ -114,8 +115,8 @@ class RowReader {
     return node;
   }
 
-  /// The greatest degree of all rows on this machine: a bound for what a sampler keeps of one. Reads every
-  /// row record (0.1 s for 25 million nodes), so it is for those who plan memory, not for each worker.
+  /// Returns the greatest degree of all rows on this machine: a bound for what a sampler keeps of one. Reads
+  /// every row record (0.1 s for 25 million nodes), so it is for those who plan memory, not for each worker.
   /// Damaged rows do not count: row() refuses them.
   std::size_t greatest_degree() const {
     std::uint64_t greatest = 0;
@@ -132,7 +133,7 @@ class RowReader {
   }
 
  private:
-  /// The row of a node in a partition elsewhere: its copy in a halo, or as its owner gives it.
+  /// Returns the row of a node in a partition elsewhere: its copy in a halo, or as its owner gives it.
   Row other_row(std::int64_t node) const {
     if (const std::int64_t copy = dataset_->halo_id(csc_.dst_type, node); copy >= 0) {
       Row row = this->row(copy);
@@ -161,7 +162,7 @@ class RowReader {
   std::shared_ptr<FetchedRows> fetched_;  // of other partitions, where there are some
 };
 
-/// What finding excluded edges may take of samples with so many pairs, where so many rows are in use
+/// Returns what finding excluded edges may take of samples with so many pairs, where so many rows are in use
 /// together, which are distinct or known already. Reads every row record.
 inline ExcludedRows::Most most_excluded(const Dataset& dataset, std::size_t pairs, std::size_t rows) {
   ExcludedRows::Most most{.edge_types = static_cast<std::size_t>(dataset.num_edge_types()), .pairs = pairs};

@@ -1,5 +1,5 @@
-// Rows of an attribute that can be read on this machine: those of its partitions, and what halos have copies
-// of.
+// RowsHere are rows of an attribute that can be read on this machine: those of its partitions, and what halos
+// have copies of.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace hopfeed {
 
 class RowsHere {
  public:
-  /// The rows of an attribute of a node type (Store::kNode) or of an edge type (Store::kEdge). `dataset`
+  /// They are rows of an attribute of a node type (Store::kNode) or of an edge type (Store::kEdge). `dataset`
   /// must outlive it.
   RowsHere(const Dataset& dataset, Store store, int type, const AttrView& attr)
       : dataset_(dataset), is_node_(store == Store::kNode), type_(type), attr_(attr) {}
-  /// Null: it lies on another machine alone.
+  /// Returns a row; null where it lies on another machine alone.
   const std::byte* row(std::int64_t id) const {
     const Dataset::RowPlace at = is_node_ ? dataset_.row_place(type_, id) : edge_place(id);
     const std::byte* const first = attr_.parts[static_cast<std::size_t>(at.part)];

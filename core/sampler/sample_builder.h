@@ -1,6 +1,6 @@
-// Puts a sample together node by node and edge by edge, in the order that every batch has: local ids by first
-// appearance, seeds first; edges hop by hop, within a hop grouped by destination. For samplers that are no
-// pipeline of their own (custom_sampler.h).
+// A SampleBuilder puts a sample together node by node and edge by edge, in the order that every batch has:
+// local ids by first appearance, seeds first; edges hop by hop, within a hop grouped by destination. It is
+// for samplers that are no pipeline of their own (custom_sampler.h).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,22 +20,23 @@ class SampleBuilder {
   /// `dataset` must outlive the builder. Throws kUnsupported for edge ids that are not stored.
   SampleBuilder(const Dataset& dataset, const BatchOptions& options);
 
-  /// A new sample: its first nodes are the distinct seeds.
+  /// Begins a sample: its first nodes are the distinct seeds.
   void begin(const SampleRequest& request);
-  /// The local id of a node, which joins the sample unless it is there. Throws kInvalid where `dataset_id` is
-  /// no node.
+  /// Returns the local id of a node, which joins the sample unless it is there. Throws kInvalid where
+  /// `dataset_id` is no node.
   std::uint32_t add_node(int node_type, std::int64_t dataset_id);
-  /// Edge i of a row of the edge type, between nodes that are there. Throws kInvalid for a local id that is
-  /// not given, a row of another edge type and ends that are not that edge's, and kUnsupported for an edge
+  /// Adds edge i of a row of the edge type, between nodes that are there. Throws kInvalid for a local id that
+  /// is not given, a row of another edge type and ends that are not that edge's, and kUnsupported for an edge
   /// that the batch excludes: the sampler does not look at SampleRequest::excluded.
   void add_edge(int edge_type, std::uint32_t source, std::uint32_t target, const Row& row, std::uint64_t i);
-  /// The nodes and edges since the last call were one hop. Called num_hops times between begin and finish.
+  /// Ends a hop: the nodes and edges since the last call were one. It is called num_hops times between begin
+  /// and finish.
   void end_hop();
-  /// An int64 array of the batch beside what every batch has, zeros at first; fill it before finish().
+  /// Adds an int64 array of the batch beside what every batch has, zeros at first; fill it before finish().
   std::span<std::int64_t> add_array(const ArraySpec& spec);
-  /// Local ids of the seeds' positions.
+  /// Returns the local ids of the seeds' positions.
   std::span<const std::uint32_t> seed_locals() const { return {seed_locals_.data(), num_positions_}; }
-  /// Dataset ids of the nodes that are there, by local id.
+  /// Returns the dataset ids of the nodes that are there, by local id.
   std::span<const std::int64_t> nodes(int node_type) const {
     return {nodes_[node_type].local.ids.data(), nodes_[node_type].local.count};
   }

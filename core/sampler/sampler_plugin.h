@@ -1,5 +1,5 @@
-// A user's own sampler in a shared library, which `hopfeed-worker --plugin FILE` loads. In the library, once,
-// outside of any namespace:
+// A plugin is a user's own sampler in a shared library, which `hopfeed-worker --plugin FILE` loads. It has,
+// once, outside of any namespace:
 //
 //   HOPFEED_SAMPLER_PLUGIN("my_sampler", MySampler)
 //
@@ -16,10 +16,10 @@
 
 namespace hopfeed {
 
-/// What both sides have to agree in; compared before anything else of the plugin is used.
+/// Both sides have to agree in this text; it is compared before anything else of the plugin is used.
 inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 6, g++ ABI " __VERSION__;
 
-/// Sizes of the structures that both sides touch: another hopfeed's rarely agree.
+/// It sums up the sizes of the structures that both sides touch: another hopfeed's rarely agree.
 inline constexpr std::size_t kSamplerPluginLayout = [] {
   std::size_t layout = 0;
   for (const std::size_t size : {sizeof(BatchOptions), sizeof(SampleBuilder), sizeof(Sample),
@@ -28,7 +28,7 @@ inline constexpr std::size_t kSamplerPluginLayout = [] {
   return layout;
 }();
 
-/// What a plugin exports under the name hopfeed_sampler_plugin.
+/// A SamplerPlugin is what a plugin exports under the name hopfeed_sampler_plugin.
 struct SamplerPlugin {
   const char* version;
   std::size_t layout;  // kSamplerPluginLayout
@@ -36,7 +36,8 @@ struct SamplerPlugin {
   CustomSamplerFactory make;
 };
 
-/// The absolute path of a plugin; whether it is there is not asked. Throws kInvalid for an empty name.
+/// Returns the absolute path of a plugin; whether it is there is not asked. Throws kInvalid for an empty
+/// name.
 std::filesystem::path plugin_path(const std::filesystem::path& library);
 
 /// Loads the library for the life of the process and registers its sampler; again is no error. Returns the

@@ -1,8 +1,9 @@
-// Random walks from each seed: uniform, or biased as node2vec's (Grover & Leskovec, "node2vec: Scalable
-// Feature Learning for Networks", KDD 2016). A step goes from a node to one of its in-neighbours. The batch's
-// nodes are those that were visited, its edges those that were walked, a hop per step, and `walks` [seeds *
-// per_seed, length + 1] has the local ids on each walk's way (in the node type of the step; -1 behind a node
-// without neighbours). With subgraph = induced it is GraphSAINT's walk sampler (Zeng et al., ICLR 2020).
+// WalkSampler walks at random from each seed: uniformly, or biased as node2vec's (Grover & Leskovec,
+// "node2vec: Scalable Feature Learning for Networks", KDD 2016). A step goes from a node to one of its
+// in-neighbours. The batch's nodes are those that were visited, its edges those that were walked, a hop per
+// step, and `walks` [seeds * per_seed, length + 1] has the local ids on each walk's way (in the node type of
+// the step; -1 behind a node without neighbours). With subgraph = induced it is GraphSAINT's walk sampler
+// (Zeng et al., ICLR 2020).
 //
 // node2vec weighs a neighbour x of v, when the walk came from t, by 1/p where x is t, by 1 where x is in t's
 // row, by 1/q elsewhere. Draws are exact for these as multiples of 2^-32 of the largest: a neighbour is
@@ -30,10 +31,11 @@ class WalkSampler : public CustomSampler {
   std::size_t scratch_bytes() const override {
     return at_.bytes() + before_.bytes() + sorted_.bytes() + excluded_.bytes();
   }
-  /// With p and q: reads all row records, since the longest row may come to be sorted.
+  /// Returns the most scratch. With p and q it reads all row records, since the longest row may come to be
+  /// sorted.
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
-  /// The draws of one step of one walk.
+  /// A Step has the draws of one step of one walk.
   struct Step {
     Row row;
     NodeStream stream;
@@ -61,8 +63,8 @@ class WalkSampler : public CustomSampler {
   std::uint64_t back_ = 0, near_ = 0, far_ = 0;  // weights of 1/p, 1 and 1/q, the largest 2^32
   ScratchArray<std::int64_t> at_, before_;       // [walks] dataset ids; -1: has ended; where it came from
   std::vector<std::int64_t> to_fetch_;
-  // The neighbours of a node that many walks came from, in order: sorted_of_; and the one that may be the
-  // next, by its votes.
+  // These are the neighbours of a node that many walks came from, in order: sorted_of_; and the node that may
+  // be the next, by its votes.
   ScratchArray<std::int64_t> sorted_;
   std::uint64_t sorted_size_ = 0;
   std::int64_t sorted_of_ = -1, candidate_ = -1;

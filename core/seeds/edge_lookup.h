@@ -1,5 +1,5 @@
-// Which of many pairs are edges, where rows lie on several machines: each owner is asked once for all of its
-// own.
+// An EdgeLookup tells which of many pairs are edges, where rows lie on several machines: each owner is asked
+// once for all of its own.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -17,7 +17,7 @@ class EdgeLookup {
   struct Edge {
     std::int64_t source = 0, destination = 0;  // dataset ids in range
   };
-  /// Whether each edge is there, in their order. Throws what PartitionPeers and EdgeMembership throw.
+  /// Returns whether each edge is there, in their order. Throws what PartitionPeers and EdgeMembership throw.
   std::vector<char> contain(std::span<const Edge> edges) const;
 
  private:

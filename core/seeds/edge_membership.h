@@ -1,5 +1,5 @@
-// Whether two nodes are joined by an edge of a type: what strict negatives must not be. Searched in a long
-// row by the order of source ids where the dataset has it (row_order.h), read in others.
+// EdgeMembership tells whether an edge of a type joins two nodes: what strict negatives must not be. A long
+// row is searched by the order of source ids where the dataset has it (row_order.h); others are read.
 #pragma once
 #include <cstdint>
 
@@ -13,8 +13,9 @@ class EdgeMembership {
  public:
   /// `dataset` must outlive it.
   EdgeMembership(const Dataset& dataset, int edge_type) : dataset_(dataset), reader_(dataset, edge_type) {}
-  /// Dataset ids in range: O(log degree) where the order is stored, else O(degree). Throws kCorrupt naming
-  /// file and row, or the node, where the destination's row is damaged.
+  /// Returns whether the edge is there; ids are dataset ids in range. O(log degree) where the order is
+  /// stored, else O(degree). Throws kCorrupt naming file and row, or the node, where the destination's row is
+  /// damaged.
   bool contains(std::int64_t source, std::int64_t destination) const {
     constexpr std::uint64_t kShortRow =
         256;  // read faster than searched: each step of a search waits for memory

@@ -1,5 +1,5 @@
-// The links of a list by their destinations: what strict negatives must not be beside edges, since links that
-// were held out are none.
+// KnownLinks has the links of a list by destination: what strict negatives must not be either, since links
+// that were held out are no edges.
 //
 // Buckets of neighbouring destinations, four links each where they are spread evenly, sorted within: a list
 // is put in order in two passes, and found in by one jump.
@@ -13,7 +13,7 @@
 
 namespace hopfeed {
 
-/// 18 bytes a link.
+/// It takes 18 bytes a link.
 class KnownLinks {
  public:
   struct Link {
@@ -22,14 +22,14 @@ class KnownLinks {
   };
 
   KnownLinks() = default;
-  /// `pairs` [2P]: source and destination of each, none below 0.
+  /// `pairs` [2P] are source and destination of each link, none below 0.
   explicit KnownLinks(std::span<const std::int64_t> pairs);
 
   bool contains(std::int64_t source, std::int64_t destination) const {
     return std::ranges::binary_search(bucket_of(destination),
                                       Link{.destination = destination, .source = source});
   }
-  /// Those that end at a node, by rising source; repeats are told as often.
+  /// Returns the links that end at a node, by rising source; repeats are told as often.
   std::span<const Link> into(std::int64_t destination) const {
     const auto found = std::ranges::equal_range(bucket_of(destination), destination, {}, &Link::destination);
     return {found.begin(), found.end()};

@@ -1,6 +1,6 @@
-// Links as the seeds of a batch, with their negatives: the seeds are the nodes at their ends (PyG's order,
-// docs/batch.md), each once and by original id, or, in disjoint batches, each in a tree of its own: sources,
-// negative sources, destinations, negative destinations.
+// LinkFields are links as the seeds of a batch, with their negatives: the seeds are the nodes at their ends
+// (PyG's order, docs/batch.md), each once and by original id, or, in disjoint batches, each in a tree of its
+// own: sources, negative sources, destinations, negative destinations.
 #pragma once
 #include <optional>
 #include <vector>
@@ -18,7 +18,7 @@ class LinkFields : public SeedFields {
  public:
   /// `dataset` and `list` must outlive it. Throws kInvalid for labels, times and options that do not go
   /// together, what NegativeDraws throws, and with strict negatives what check_links() throws of any link;
-  /// without, seeds() throws it of those of the batch.
+  /// without them seeds() throws it of the batch's links.
   LinkFields(const Dataset& dataset, const LinkList& list, const BatchOptions& options);
   std::int64_t size() const override { return list_.size(); }
   std::span<const TypedSeeds> seeds(const BatchKey& key) override;
@@ -35,7 +35,7 @@ class LinkFields : public SeedFields {
 
  private:
   using Ids = std::vector<std::int64_t>;
-  /// The seeds of one node type.
+  /// An Entry has the seeds of one node type.
   struct Entry {
     Ids originals, ids, times;
   };
@@ -58,7 +58,7 @@ class LinkFields : public SeedFields {
   int reverse_type_ = -1;  // of edges, that are excluded too
   std::optional<NegativeDraws> negatives_;
 
-  // The batch under way.
+  // What follows is of the batch under way.
   LinkList::Positions positions_;
   Ids link_sources_, link_destinations_;  // dataset ids of the links' ends
   ExcludedEdges excluded_;

@@ -1,5 +1,5 @@
-// The link positions of an epoch: a list of pairs of original node ids and its keyed shuffle, evaluated per
-// position.
+// A LinkList has the link positions of an epoch: a list of pairs of original node ids and its keyed shuffle,
+// evaluated per position.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -23,8 +23,8 @@ struct LinkListOptions {
 
 class LinkList {
  public:
-  /// `pairs` [2P]: source and destination of each link, original ids; must outlive the list. Throws kInvalid
-  /// for an empty list.
+  /// `pairs` [2P] are source and destination of each link, original ids; they must outlive the list. Throws
+  /// kInvalid for an empty list.
   LinkList(std::span<const std::int64_t> pairs, LinkListOptions options);
   /// A container that dies with the expression would leave the list a view of freed memory.
   template <std::ranges::range Pairs>
@@ -33,12 +33,12 @@ class LinkList {
 
   std::int64_t size() const { return static_cast<std::int64_t>(pairs_.size() / 2); }
   int edge_type() const { return options_.edge_type; }
-  /// Source and destination of each link, in the original order.
+  /// Returns source and destination of each link, in the original order.
   std::span<const std::int64_t> pairs() const { return pairs_; }
   const std::filesystem::path& file() const { return options_.file; }
   bool has_labels() const { return !options_.labels.empty(); }
   bool has_times() const { return !options_.times.empty(); }
-  /// The smallest of all labels; 0 where the list has none.
+  /// Returns the smallest of all labels; 0 where the list has none.
   std::int64_t smallest_label() const { return smallest_label_; }
 
   struct Positions {
@@ -46,8 +46,8 @@ class LinkList {
     std::vector<std::int64_t> sources, destinations;  // of the link there, original ids
     std::vector<std::int64_t> labels, times;          // of it; empty where the list has none
   };
-  /// The links of one batch, into reused memory. Throws kInvalid where [first, first + count) leaves the
-  /// list.
+  /// Gives the links of one batch, into reused memory. Throws kInvalid where [first, first + count) leaves
+  /// the list.
   void links(const BatchKey& key, Positions& out) const;
 
  private:

@@ -1,5 +1,5 @@
-// The links of a loader, and what belongs to each: a split of an edge type or what a user gives. Owned by the
-// loader; workers view the same bytes (pack).
+// A LinkSet has the links of a loader, and what belongs to each: a split of an edge type or what a user
+// gives. The loader owns it; workers view the same bytes (pack).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,9 +27,9 @@ class LinkSet {
   /// kNotFound for a split that is not there. The links of a split are checked where they are read
   /// (check_links).
   LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input);
-  /// The set of pairs that are given, where the dataset is not at hand: equal to the one made with it, with
-  /// the same pack and errors. Throws kUnsupported besides, for what goes with a split, whose links only the
-  /// dataset has.
+  /// Makes the set of pairs that are given, where the dataset is not at hand: equal to the one made with it,
+  /// with the same pack and errors. Throws kUnsupported besides, for what goes with a split, whose links only
+  /// the dataset has.
   LinkSet(const DatasetMeta& meta, int edge_type, const LinkInput& input);
   /// Views what pack() gave, or somebody who is not trusted; it must outlive the set. Throws kCorrupt naming
   /// the field. check() tells whether the ids are the dataset's.
@@ -37,7 +37,7 @@ class LinkSet {
   LinkSet(const LinkSet&) = delete;
   LinkSet& operator=(const LinkSet&) = delete;
 
-  /// Whether it is more than a split of the dataset, so that workers have to be told.
+  /// Returns whether it is more than a split of the dataset, which workers have to be told.
   bool given() const { return given_; }
   /// Throws kInvalid naming the first end that is no node of the dataset.
   void check(const DatasetMeta& meta, int edge_type) const;
@@ -46,7 +46,7 @@ class LinkSet {
     int edge_type = 0;
     bool shuffle = true;
   };
-  /// Views this set.
+  /// Returns a list that views this set.
   LinkList list(const ListOptions& options) const&;
   LinkList list(const ListOptions& options) const&& = delete;  // of a set that is gone with the expression
 

@@ -1,5 +1,5 @@
-// Draws the negatives of a batch of links by the rule of negative_rule.h: uniformly or by weight, strict or
-// not, of nodes that exist at the time of their link.
+// NegativeDraws draws the negatives of a batch of links by the rule of negative_rule.h: uniformly or by
+// weight, strict or not, of nodes that exist at the time of their link.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ class NegativeDraws {
   NegativeDraws(const Dataset& dataset, int edge_type, const BatchOptions& options,
                 std::span<const std::int64_t> links = {});
 
-  /// The links of a batch, which covers the positions of its key.
+  /// Links are those of a batch, which covers the positions of its key.
   struct Links {
     BatchKey key;
     std::span<const std::int64_t> sources;   // [P] original ids
@@ -41,17 +41,17 @@ class NegativeDraws {
     std::vector<std::int64_t> destinations;  // [N]
     std::int64_t retries = 0;                // draws that were thrown away
   };
-  /// Into reused memory; allocates nothing else. Throws kInvalid where a link has no negative that could be,
-  /// kCorrupt naming file and row where the graph is damaged.
+  /// Draws into reused memory, and allocates nothing else. Throws kInvalid where a link has no negative that
+  /// could be, kCorrupt naming file and row where the graph is damaged.
   void draw(const Links& links, Negatives& out);
-  /// All that it holds, from the start on.
+  /// Returns the bytes of all that it holds, from the start on.
   std::size_t bytes() const;
 
  private:
   struct Pair {
     std::int64_t source = 0, destination = 0;  // original ids
   };
-  /// One negative that is to be drawn.
+  /// A Draw is one negative that is to be drawn.
   struct Draw {
     NodeStream source, destination;
     std::optional<std::int64_t> time;            // of its link
@@ -62,14 +62,14 @@ class NegativeDraws {
   void require_nodes(const Draw& draw, const NegativeNodes& end, std::int64_t existing) const;
   Draw draw_of(const Links& links, std::int64_t number) const;
   Pair draw_one(const Draw& draw, Pair pair, std::int64_t& retries);
-  /// One attempt, taken or not.
+  /// Makes one attempt, which may be taken or not.
   Pair attempt(const Draw& draw, Pair pair, std::uint32_t number) const;
   /// Draws all negatives of a batch whose edges lie on several machines: attempt by attempt, so that each
   /// asks all of them together.
   void draw_together(const Links& links, Negatives& out);
-  /// Whether each pair is taken.
+  /// Returns whether each pair is taken.
   std::vector<char> taken(std::span<const Pair> pairs) const;
-  /// Whether it is an edge or a link, which strict negatives must not be.
+  /// Returns whether a pair is an edge or a link, which strict negatives must not be.
   bool taken(const Pair& pair) const;
   Pair scan_pairs(const Draw& draw);
   std::int64_t scan_destinations(const Draw& draw, std::int64_t source) const;
@@ -83,7 +83,8 @@ class NegativeDraws {
   const Dataset& dataset_;
   const int edge_type_, src_type_, dst_type_;
   const NegativeOptions options_;
-  // Where both ends are of one type, they share one; that of sources is null of triplets, which draw none.
+  // Where both ends are of one type, they share one; the one of sources is null for triplets, which draw
+  // none.
   const std::shared_ptr<const NodesByTime> dst_by_time_, src_by_time_;
   const NegativeNodes src_, dst_;
   std::optional<EdgeMembership> edges_;  // of strict negatives, and these too:

@@ -1,5 +1,6 @@
-// The nodes that one end of negatives is drawn from: all of a type, or those that exist at a time
-// (nodes_by_time.h); uniformly, or in proportion to an attribute. The draws are those of negative_rule.h.
+// NegativeNodes are the nodes that one end of negatives is drawn from: all of a type, or those that exist at
+// a time (nodes_by_time.h); uniformly, or in proportion to an attribute. The draws are those of
+// negative_rule.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,9 +23,9 @@ struct NegativeNodesOptions {
   std::shared_ptr<const NodesByTime> by_time = {};  // null: all exist at any time
 };
 
-/// Nodes by number: in the order of their times where they have some, else by original id. Those that exist
-/// at a time are the first. Holds 8 bytes per node to draw by weight, and 8 more where they are weighed one
-/// by one.
+/// Nodes go by number: in the order of their times where they have some, else by original id. Those that
+/// exist at a time are the first. It holds 8 bytes per node to draw by weight, and 8 more where they are
+/// weighed one by one.
 class NegativeNodes {
  public:
   /// `dataset` must outlive it. Throws kNotFound and kInvalid for a weight that is not there or cannot be
@@ -33,24 +34,24 @@ class NegativeNodes {
 
   int node_type() const { return node_type_; }
   std::int64_t count() const { return count_; }
-  /// How many exist.
+  /// Returns how many nodes exist at a time.
   std::int64_t existing(std::optional<std::int64_t> time) const {
     return by_time_ && time ? by_time_->count_until(*time) : count_;
   }
-  /// Original id of number i.
+  /// Returns the original id of node number i.
   std::int64_t node(std::int64_t i) const { return by_time_ ? by_time_->node(i) : i; }
-  /// What the first `existing` weigh together; where it is 0, none of them can be drawn.
+  /// Returns what the first `existing` nodes weigh together; where it is 0, none of them can be drawn.
   std::uint64_t total(std::int64_t existing) const;
-  /// What a node (original id) weighs: of the same whole; 0 where it does not exist at that time.
+  /// Returns what a node (original id) weighs of the same whole; 0 where it does not exist at that time.
   std::uint64_t weight(std::int64_t node, std::optional<std::int64_t> time) const {
     return by_time_ && time && !by_time_->exists(node, *time) ? 0 : weight(node);
   }
   std::uint64_t weight(std::int64_t node) const {
     return weights_.empty() ? 1 : weights_[static_cast<std::size_t>(node)];
   }
-  /// Original id of one of the first `existing`, which weigh something.
+  /// Draws one of the first `existing` nodes, which weigh something, and returns its original id.
   std::int64_t draw(const NodeStream& stream, std::uint32_t attempt, std::int64_t existing) const;
-  /// Without `by_time`, which several may share.
+  /// Returns its memory without `by_time`, which several may share.
   std::size_t bytes() const;
 
  private:

@@ -1,4 +1,4 @@
-// Nodes as the seeds of a batch.
+// NodeFields are nodes as the seeds of a batch.
 #pragma once
 #include <algorithm>
 #include <optional>

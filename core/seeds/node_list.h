@@ -1,5 +1,5 @@
-// The seed positions of an epoch: a list of original node ids and its keyed shuffle, or draws by weight,
-// evaluated per position.
+// A NodeList has the seed positions of an epoch: a list of original node ids and its keyed shuffle, or draws
+// by weight, evaluated per position.
 #pragma once
 #include <cstdint>
 #include <ranges>
@@ -16,7 +16,7 @@ struct NodeListOptions {
   int node_type = 0;
   bool shuffle = true;
   std::span<const std::int64_t> times = {};
-  /// An alias table (alias_table.h): each position of an epoch draws a seed by it, with replacement, where
+  /// Each position of an epoch draws a seed by this alias table (alias_table.h), with replacement, where
   /// others shuffle.
   std::span<const AliasEntry> weights = {};
   bool named_by_node = false;  // input_id is the seed's original id, as PyG has it for masks
@@ -40,8 +40,8 @@ class NodeList {
     std::vector<std::int64_t> original_id;  // the seed there
     std::vector<std::int64_t> times;        // of it; empty where the list has none
   };
-  /// The seeds of one batch, into reused memory. Throws kInvalid where [first, first + count) leaves the
-  /// list.
+  /// Gives the seeds of one batch, into reused memory. Throws kInvalid where [first, first + count) leaves
+  /// the list.
   void seeds(const BatchKey& key, Positions& out) const;
 
  private:

@@ -1,5 +1,5 @@
-// The seeds of a loader, and what belongs to each: a split of the dataset or what a user gives. Owned by the
-// loader; workers view the same bytes (pack).
+// A NodeSet has the seeds of a loader, and what belongs to each: a split of the dataset or what a user gives.
+// The loader owns it; workers view the same bytes (pack).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace hopfeed {
 
-/// The number of the seeds' node type; `name` empty: the first. Throws kNotFound for a type that is not
-/// there, kInvalid for several ("paper,author"): a loader has seeds of one type.
+/// Returns the number of the seeds' node type; an empty `name` is the first. Throws kNotFound for a type that
+/// is not there, kInvalid for several ("paper,author"): a loader has seeds of one type.
 int seed_node_type(const DatasetMeta& meta, const std::string& name);
 
 struct NodeInput {
@@ -23,8 +23,8 @@ struct NodeInput {
   std::optional<std::vector<std::uint8_t>> mask = std::nullopt;  // [nodes] by original id; not 0: a seed
   std::vector<std::int64_t> times =
       {};  // [seeds] of each; empty: an attribute of the nodes, where times are asked for
-  /// [seeds]: an epoch draws as many seeds as there are, with replacement, in proportion to these (PyG's
-  /// ImbalancedSampler); empty: it shuffles them.
+  /// [seeds]: with weights an epoch draws as many seeds as there are, with replacement, in proportion to
+  /// these (PyG's ImbalancedSampler); without them it shuffles the seeds.
   std::vector<double> weights = {};
 };
 
@@ -33,8 +33,8 @@ class NodeSet {
   /// `dataset` must outlive the set. Throws kInvalid naming the seed, the length or the weight that cannot
   /// be, kNotFound for a split that is not there.
   NodeSet(const Dataset& dataset, int node_type, const NodeInput& input);
-  /// The set of seeds that are given whole (ids or a mask), where the dataset is not at hand: equal to the
-  /// one made with it, with the same pack and errors. Throws kUnsupported besides, for what goes with a
+  /// Makes the set of seeds that are given whole (ids or a mask), where the dataset is not at hand: equal to
+  /// the one made with it, with the same pack and errors. Throws kUnsupported besides, for what goes with a
   /// split, whose nodes only the dataset has.
   NodeSet(const DatasetMeta& meta, int node_type, const NodeInput& input);
   /// Views what pack() gave, or somebody who is not trusted; it must outlive the set. Throws kCorrupt naming
@@ -43,7 +43,7 @@ class NodeSet {
   NodeSet(const NodeSet&) = delete;
   NodeSet& operator=(const NodeSet&) = delete;
 
-  /// Whether it is more than a split of the dataset, so that workers have to be told.
+  /// Returns whether it is more than a split of the dataset, which workers have to be told.
   bool given() const { return given_; }
   /// Throws kInvalid naming the first seed that is no node of the dataset.
   void check(const DatasetMeta& meta, int node_type) const;
@@ -52,13 +52,13 @@ class NodeSet {
     int node_type = 0;
     bool shuffle = true;
   };
-  /// Views this set. Throws kInvalid for weights without a shuffle.
+  /// Returns a list that views this set. Throws kInvalid for weights without a shuffle.
   NodeList list(const ListOptions& options) const&;
   NodeList list(const ListOptions& options) const&& = delete;  // of a set that is gone with the expression
   std::span<const std::int64_t> ids() const { return ids_; }
 
  private:
-  /// `split`: the nodes of input.split, where neither ids nor a mask are given.
+  /// Takes the input; `split` is the nodes of input.split, where neither ids nor a mask are given.
   void take(const NodeTypeMeta& type, const NodeInput& input, std::span<const std::int64_t> split);
 
   std::vector<std::int64_t> own_ids_, own_times_;

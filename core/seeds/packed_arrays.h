@@ -22,11 +22,11 @@ class PackedArrays {
     static_assert(sizeof(Head) % sizeof(std::int64_t) == 0);
     return left_.record<Head>([this] { fail(fmt::format("they have {} bytes", left_.left().size())); });
   }
-  /// The next `count` elements, where `field` of the head has said so.
+  /// Returns the next `count` elements, where `field` of the head has said so.
   template <class Element>
   std::span<const Element> take(std::int64_t count, const char* field) {
     static_assert(sizeof(Element) == sizeof(std::int64_t));
-    // One below zero is more than can be there.
+    // A count below zero becomes more than can be there.
     return left_.array<Element>(static_cast<std::uint64_t>(count), [&] {
       fail(fmt::format("{} is {}, and {} are there", field, count, left_.left().size() / sizeof(Element)));
     });

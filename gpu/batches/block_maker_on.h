@@ -1,7 +1,7 @@
 // Makes batch blocks in a device's memory (host_backend.h says what a backend is): the sample stays there,
 // and kernels write it into the slot beside gathered rows, so that nothing large passes through the host. The
-// same bytes as BatchMaker's. What the device does not sample (device_sampler.h) is a BatchMaker's whole
-// batch, copied to the slot.
+// bytes are BatchMaker's. What the device does not sample (device_sampler.h) is a BatchMaker's whole batch,
+// copied to the slot.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -113,7 +113,7 @@ class BlockMakerOn final : public BlockMaker {
   template <class T>
   using Pinned = DeviceArray<Backend, T, Where::kPinned>;
 
-  /// The arrays of original ids of one node type, on the host and on the device.
+  /// Ids are the arrays of original ids of one node type, on the host and on the device.
   struct Ids {
     explicit Ids(Backend& b) : parts(b), offsets(b) {}
     std::vector<DeviceIdPart> host_parts;
@@ -226,7 +226,7 @@ class BlockMakerOn final : public BlockMaker {
     return reinterpret_cast<T*>(block_ + writer_.entries()[static_cast<std::size_t>(array)].offset);
   }
 
-  /// Head, gaps and small arrays, into the host's memory of the slot.
+  /// Writes head, gaps and small arrays into the host's memory of the slot.
   void write_host_part(std::span<std::byte> block) {
     const Sample& sample = sample_of();
     writer_.begin(parts_.layout.header(key_), block);
@@ -292,7 +292,7 @@ class BlockMakerOn final : public BlockMaker {
     }
   }
 
-  /// All of the block that is no large array, in as few copies as there can be.
+  /// Sends all of the block that is no large array, in as few copies as there can be.
   void send_host_part(std::span<const std::byte> block) {
     std::ranges::sort(large_);
     runs_.clear();
@@ -350,7 +350,7 @@ class BlockMakerOn final : public BlockMaker {
   std::size_t held_bytes_ = 0, ids_bytes_ = 0;  // on the device: of these rows, of original ids
   std::unique_ptr<Memory> memory_;
 
-  // The batch under way.
+  // What follows is of the batch under way.
   BatchKey key_;
   bool on_cpu_ = false;
   BlockWriter writer_;

@@ -1,4 +1,4 @@
-// DeviceRoom over a backend (host_backend.h says what one is).
+// DeviceRoomOn is a DeviceRoom over a backend (host_backend.h says what one is).
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -16,7 +16,7 @@ namespace hopfeed::gpu {
 template <class Backend>
 class DeviceRoomOn : public DeviceRoom {
  public:
-  /// `name`: none where no worker is to make it.
+  /// `name` is empty where no worker is to make it.
   DeviceRoomOn(const typename Backend::Options& backend, std::function<AvailableMemory()> available,
                std::string name = {})
       : backend_(backend), available_(std::move(available)), name_(std::move(name)) {}

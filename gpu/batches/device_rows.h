@@ -1,7 +1,7 @@
-// Feature rows on a device, of one attribute: of each partition the first ones, which are the hottest
-// (core/batch/held_share.h), lie in its memory, and the others are read where they lie in the host's (UVA),
-// or all are copied. Over a backend (host_backend.h), whose work is in order: what gather() was asked for
-// before is done by the time of wait().
+// DeviceRows are feature rows of one attribute on a device: of each partition the first ones, which are the
+// hottest (core/batch/held_share.h), lie in its memory, and the others are read where they lie in the host's
+// (UVA), or all are copied. Over a backend (host_backend.h), whose work is in order: what gather() was asked
+// for before is done by the time of wait().
 //
 //   DeviceRows<CudaBackend> rows(backend, plan);
 //   rows.gather(ids, n, out);              // or gather_as_float()
@@ -22,7 +22,7 @@
 
 namespace hopfeed::gpu {
 
-/// The rows of one attribute in the host's memory, which must outlive what reads it.
+/// HostRows are the rows of one attribute in the host's memory, which must outlive what reads it.
 struct HostRows {
   std::vector<const std::byte*> parts;          // [P] first row of each partition; any if it has none
   std::vector<std::int64_t> partition_offsets;  // [P + 1] id of each partition's first row
@@ -87,15 +87,15 @@ class DeviceRows {
   DeviceRows(DeviceRows&&) noexcept = default;
   DeviceRows& operator=(DeviceRows&&) = delete;
 
-  /// Rows of `ids` (device memory, ids of the dataset that were checked) one after another at `out` (device
-  /// memory, a multiple of 64), as they are stored.
+  /// Writes the rows of `ids` (device memory, ids of the dataset that were checked) one after another at
+  /// `out` (device memory, a multiple of 64), as they are stored.
   void gather(const std::int64_t* ids, std::uint64_t n, std::byte* out) {
     read(ids, n, WriteStored{reinterpret_cast<unsigned char*>(out), view_.row_bytes});
   }
 
   /// Gathers rows as float32 [n, elements], from float32, float16, bfloat16 and rows with a scale; throws
-  /// kUnsupported for other types. To the bit what half_floats.h and quantised_rows.h give, of rows whose
-  /// scale is a number.
+  /// kUnsupported for other types. Rows whose scale is a number come out to the bit as half_floats.h and
+  /// quantised_rows.h give them.
   void gather_as_float(const std::int64_t* ids, std::uint64_t n, float* out) {
     require_valid(bytes_of(type_, elements_).value_or(view_.row_bytes) == view_.row_bytes,
                   std::to_string(elements_) + " elements of " + to_string(type_) + " do not take " +
@@ -127,7 +127,7 @@ class DeviceRows {
     return counts;
   }
 
-  /// Bytes of the device's memory, the held rows' included.
+  /// Returns the bytes of the device's memory, the held rows' included.
   std::size_t device_bytes() const {
     return held_.bytes() + parts_.bytes() + partition_offsets_.bytes() + over_uva_.bytes() +
            numbers_.bytes() + sorted_order_.bytes() + sorted_ids_.bytes();
@@ -138,7 +138,7 @@ class DeviceRows {
 
   static std::int64_t stride(const HostRows& rows) { return rows.stride == 0 ? rows.row_bytes : rows.stride; }
 
-  /// Bytes of a row of a type that is converted; none for other types.
+  /// Returns the bytes of a row of a type that is converted; nothing for other types.
   static std::optional<std::uint64_t> bytes_of(ElementType type, std::uint64_t elements) {
     switch (type) {
       case ElementType::kFloat32:
@@ -219,7 +219,7 @@ class DeviceRows {
     return to.data();
   }
 
-  /// The greatest power of two, a stretch at most, that all rows begin at multiples of.
+  /// Returns the greatest power of two, a stretch at most, that all rows begin at multiples of.
   unsigned granule(const std::vector<FeaturePart>& parts) const {
     std::uint64_t all = kStretch;
     for (const FeaturePart& part : parts) {

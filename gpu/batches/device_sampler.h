@@ -1,7 +1,7 @@
-// Neighbour sampling on a device, behind the interface of all samplers: for a request it gives what
-// NeighborSampler gives, byte for byte. What the device does not do, and each batch in which it finds
-// something odd (hop_engine.h: Fallback), goes to a NeighborSampler as a whole, and is counted; of a damaged
-// graph that one throws the error. docs/gpu.md has the table of what runs where.
+// A DeviceSampler samples neighbours on a device, behind the interface of all samplers: for a request it
+// gives what NeighborSampler gives, byte for byte. What the device does not do, and each batch in which it
+// finds something odd (hop_engine.h: Fallback), goes to a NeighborSampler as a whole, and is counted; of a
+// damaged graph that one throws the error. docs/gpu.md has the table of what runs where.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,14 +21,14 @@
 
 namespace hopfeed {
 
-/// "kind", "too large", ...: why a batch went to the CPU.
+/// Returns why a batch went to the CPU: "kind", "too large", ...
 const char* to_string(gpu::Fallback reason);
 
 struct DeviceSamplerOptions {
   gpu::GraphPlace place = gpu::GraphPlace::kHost;
   int device = 0;  // number of the GPU
   gpu::EngineFactory make_engine;
-  /// EnginePlan's; 0: count the edges of every hop.
+  /// It is EnginePlan's; 0: count the edges of every hop.
   std::uint64_t most_uncounted_edges = gpu::EnginePlan{}.most_uncounted_edges;
   /// The engine is made on a thread of its own, since a CUDA context and a graph that is copied or pinned
   /// take seconds; the CPU samples meanwhile, also behind each restart of a worker. What goes wrong is thrown
@@ -43,29 +43,30 @@ class DeviceSampler : public Sampler {
   /// `dataset` must outlive the sampler. Throws what NeighborSampler and the engine throw.
   DeviceSampler(const Dataset& dataset, const BatchOptions& options, const DeviceSamplerOptions& device);
   const Sample& sample(const SampleRequest& request) override;
-  /// Samples on the device alone: kNone, and device_sample() is the batch; else why the CPU has to sample
-  /// it.
+  /// Samples on the device alone. Returns kNone, and device_sample() is the batch; else why the CPU has to
+  /// sample it.
   gpu::Fallback sample_there(const SampleRequest& request);
-  /// The batch of the last sample_there(). Where results stay on the device its views are of memory there,
-  /// but for per_hop and seed_index: EngineNodes' ids, and for each edge its target in place of per_dst.
+  /// Returns the batch of the last sample_there(). Where results stay on the device its views are of memory
+  /// there, but for per_hop and seed_index: EngineNodes' ids, and for each edge its target in place of
+  /// per_dst.
   const Sample& device_sample() const { return result_; }
   SampleBounds bounds(SeedCounts seeds) const override { return cpu_.bounds(seeds); }
   std::size_t num_hops() const override { return cpu_.num_hops(); }
-  /// Bytes of the host's memory: pinned memory, and what the CPU sampler holds.
+  /// Returns the bytes of the host's memory: pinned memory, and what the CPU sampler holds.
   std::size_t scratch_bytes() const override;
   std::size_t later_table_bytes() const override { return cpu_.later_table_bytes(); }
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
-  /// The bits of a dataset id, where an id is packed behind its tree.
+  /// Returns the bits of a dataset id, where an id is packed behind its tree.
   int node_bits() const { return node_bits_; }
-  /// Batches so far, on the device (kNone) and, by reason, on the CPU.
+  /// Returns the batches so far, on the device (kNone) and, by reason, on the CPU.
   std::uint64_t batches(gpu::Fallback reason) const { return batches_[static_cast<std::size_t>(reason)]; }
   GpuUse gpu_use() const override;
-  /// Batches that were asked of the device as a recording (HopEngine::replays).
+  /// Returns the batches that were asked of the device as a recording (HopEngine::replays).
   std::uint64_t replays() const { return engine_ ? engine_->replays() : 0; }
-  /// Until the engine is there, where it is made meanwhile. Throws what went wrong.
+  /// Waits until the engine is there, where it is made meanwhile. Throws what went wrong.
   void wait_until_up();
-  /// How often the host has waited for the device; 0 where nothing of these options runs there.
+  /// Returns how often the host has waited for the device; 0 where nothing of these options runs there.
   std::uint64_t waits() const { return engine_ ? engine_->waits() : 0; }
 
  private:

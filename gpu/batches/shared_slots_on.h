@@ -1,8 +1,9 @@
-// The memory of a channel of several processes whose blocks lie on a device: beside the channel's memory one
-// allocation of the device's, as large, which the trainer's process makes and the workers import by an
-// inherited descriptor. It cannot be backed piece by piece as SlotMemoryOn's; what is granted, counted and
-// given back is the host's part. No event of a device passes between processes: a block is READY once its
-// writer has waited for its own work, and the slot is FREE once the trainer's marks are done (idle).
+// SharedSlotsOn is the memory of a channel of several processes whose blocks lie on a device: beside the
+// channel's memory one allocation of the device's, as large, which the trainer's process makes and the
+// workers import by an inherited descriptor. It cannot be backed piece by piece as SlotMemoryOn's; what is
+// granted, counted and given back is the host's part. No event of a device passes between processes: a block
+// is READY once its writer has waited for its own work, and the slot is FREE once the trainer's marks are
+// done (idle).
 #pragma once
 #include <memory>
 #include <utility>
@@ -15,7 +16,7 @@ namespace hopfeed::gpu {
 template <class Backend>
 class SharedSlotsOn : public SlotsOn<Backend> {
  public:
-  /// The trainer's: allocates. Throws what the backend throws.
+  /// Allocates the memory, for the trainer. Throws what the backend throws.
   SharedSlotsOn(std::unique_ptr<ChannelMemory> host, const typename Backend::Options& options)
       : SlotsOn<Backend>(options), own_(std::move(host)), host_(*own_) {
     const typename Backend::Scope scope(backend_);
@@ -24,7 +25,7 @@ class SharedSlotsOn : public SlotsOn<Backend> {
     device_ = shared.at;
     shared_ = std::move(shared.fd);
   }
-  /// In the process of worker `number`: imports what lies beside `host`, which must outlive it.
+  /// Imports what lies beside `host`, which must outlive it, in the process of worker `number`.
   SharedSlotsOn(ChannelMemory& host, const typename Backend::Options& options, int device_fd,
                 std::uint32_t number)
       : SlotsOn<Backend>(options), host_(host) {

@@ -1,7 +1,7 @@
-// The memory of a channel of one process whose blocks lie on a device: the same range of addresses twice, on
-// the host and on the device. What is reserved is backed on the device, in whole units of the backend's; the
-// host's pages come as they are touched, since of a block only its head and its small arrays are written
-// there.
+// SlotMemoryOn is the memory of a channel of one process whose blocks lie on a device: the same range of
+// addresses twice, on the host and on the device. What is reserved is backed on the device, in whole units of
+// the backend's; the host's pages come as they are touched, since of a block only its head and its small
+// arrays are written there.
 #pragma once
 #include <sys/mman.h>
 
@@ -83,7 +83,7 @@ class SlotMemoryOn final : public SlotsOn<Backend> {
   }
 
   const std::size_t unit_;
-  // The planner's alone, as reserve and punch:
+  // These are the planner's alone, as reserve and punch are:
   std::vector<bool> reserved_;        // [pages]
   std::vector<std::uint32_t> pages_;  // [units] reserved ones of each
 };

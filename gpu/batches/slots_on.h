@@ -1,6 +1,6 @@
-// What all memory of a channel has in common whose blocks lie on a device (host_backend.h says what a backend
-// is): the same offsets on the host and on the device, reads by the host, and marks of the streams of this
-// process that read a slot.
+// SlotsOn is what all memory of a channel has in common whose blocks lie on a device (host_backend.h says
+// what a backend is): the same offsets on the host and on the device, reads by the host, and marks of the
+// streams of this process that read a slot.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -30,7 +30,7 @@ class SlotsOn : public ChannelMemory, public DeviceSide {
     const std::lock_guard lock(mutex_);
     uses_[offset].push_back(backend_.mark(stream));
   }
-  /// Work that is asked of `writer` from now on comes after all that uses the slot at `offset`.
+  /// Has work that is asked of `writer` from now on come after all that uses the slot at `offset`.
   virtual void before_write(std::size_t offset, Backend& writer) {
     const std::lock_guard lock(mutex_);
     const auto uses = uses_.find(offset);
@@ -52,7 +52,7 @@ class SlotsOn : public ChannelMemory, public DeviceSide {
     for (auto slot = first; slot != end; ++slot) await(slot->second);
     uses_.erase(first, end);
   }
-  /// Whether settle() of the slot would not wait; then that is done.
+  /// Returns whether settle() of the slot would not wait; then that is done.
   bool try_settle(std::size_t offset) {
     const std::lock_guard lock(mutex_);
     const auto uses = uses_.find(offset);

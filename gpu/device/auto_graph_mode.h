@@ -1,5 +1,5 @@
-// What `--graph-mode auto` comes to: a GPU where one can be used, with a copy of the graph where there is
-// room for one of each worker, else the CPU.
+// Decides what `--graph-mode auto` comes to: a GPU where one can be used, with a copy of the graph where one
+// of each worker fits, else the CPU.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ struct AutoGraphMode {
   std::string why;  // in one line
 };
 
-/// With so many copies of these datasets' edges, on the GPU of that number.
+/// AutoGraphModeOptions count so many copies of these datasets' edges, on the GPU of that number.
 struct AutoGraphModeOptions {
   int device = 0;
   std::vector<std::string> datasets;  // folders
@@ -23,7 +23,7 @@ struct AutoGraphModeOptions {
 };
 AutoGraphMode auto_graph_mode(const AutoGraphModeOptions& options);
 
-/// The mode for a GPU that can be used, where all copies take so many bytes.
+/// Returns the mode for a GPU that can be used, where all copies take so many bytes.
 AutoGraphMode graph_mode_on(const gpu::UsableGpu& gpu, std::uint64_t bytes);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// The backend on a GPU (host_backend.h says what one is): a stream of its own on one device.
+// CudaBackend is the backend on a GPU (host_backend.h says what one is): a stream of its own on one device.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -140,7 +140,7 @@ class CudaBackend {
   }
   std::uint64_t waits() const { return waits_; }
 
-  /// A CUDA graph: one launch in place of many.
+  /// A Recording is a CUDA graph: one launch in place of many.
   class Recording {
    public:
     Recording() = default;
@@ -181,8 +181,8 @@ class CudaBackend {
     return backing_.import(fd, bytes);
   }
   void free_shared(std::byte* at, std::size_t bytes) { backing_.free_shared(at, bytes); }
-  /// A process's work ends with the driver's files that it had open, which the kernel closes before the
-  /// process can be waited for.
+  /// Returns true: a process's work ends with the driver's files that it had open, which the kernel closes
+  /// before the process can be waited for.
   static bool ended(int /*fd*/, std::uint32_t /*importer*/) { return true; }
   using Mark = cudaEvent_t;
   static Mark mark(GpuStream stream) {

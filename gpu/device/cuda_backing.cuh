@@ -1,6 +1,6 @@
-// Addresses of a GPU, and memory behind some of them (CUDA's virtual memory management): piece by piece, or
-// in one piece that other processes import by a file descriptor. The driver's calls are asked for by name, so
-// that nothing links to the driver's library, which machines without a card do not have.
+// Backs addresses of a GPU by memory (CUDA's virtual memory management): piece by piece, or in one piece that
+// other processes import by a file descriptor. The driver's calls are asked for by name, so that nothing
+// needs the driver's library at link time, which machines without a card do not have.
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -64,7 +64,7 @@ class CudaBacking {
       throw;
     }
   }
-  /// On the same card or on another one that reaches it.
+  /// Imports memory on the same card or on another one that reaches it.
   std::byte* import(int fd, std::size_t bytes) {
     CUmemGenericAllocationHandle handle = 0;
     check(call<decltype(&cuMemImportFromShareableHandle)>("cuMemImportFromShareableHandle")(
@@ -103,7 +103,7 @@ class CudaBacking {
           bytes);
     return handle;
   }
-  /// At new addresses; takes the handle, also where it throws.
+  /// Maps memory at new addresses; takes the handle, also where it throws.
   std::byte* place(std::size_t bytes, CUmemGenericAllocationHandle handle) {
     std::byte* at = nullptr;
     try {
@@ -120,7 +120,7 @@ class CudaBacking {
     }
     return at;
   }
-  /// Takes the handle, also where it throws.
+  /// Maps memory there; takes the handle, also where it throws.
   void map(std::byte* at, std::size_t bytes, CUmemGenericAllocationHandle handle) {
     const auto address = reinterpret_cast<CUdeviceptr>(at);
     const CUresult mapped = call<decltype(&cuMemMap)>("cuMemMap")(address, bytes, 0, handle, 0);

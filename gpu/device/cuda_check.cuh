@@ -1,4 +1,4 @@
-// What a call of CUDA has come to, as an Error of ours.
+// Turns what a call of CUDA has come to into an Error of ours.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -9,14 +9,14 @@
 
 namespace hopfeed::gpu {
 
-/// Throws what a call of CUDA has come to. `bytes`: what it was to take, where memory may be short.
+/// Throws what a call of CUDA has come to. `bytes` is what it was to take, where memory may be short.
 inline void check_cuda(cudaError_t status, const std::string& call, std::size_t bytes = 0) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // so that the next call does not meet it again
   std::string message = call + (bytes == 0 ? "" : " of " + std::to_string(bytes) + " bytes") + ": " +
                         cudaGetErrorString(status);
   if (status != cudaErrorMemoryAllocation) {
-    // An error that every later call has too is one of the process.
+    // If every later call has the error too, it is one of the process.
     if (cudaDeviceSynchronize() == cudaSuccess) throw Error(ErrorCode::kIo, message);
     throw BrokenProcess(ErrorCode::kIo, message + "; this process cannot use the GPU any more");
   }

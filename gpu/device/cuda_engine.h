@@ -1,4 +1,4 @@
-// The device sampler's engine on a GPU: cuda_engine.cu where hopfeed was built with CUDA, else
+// Makes the device sampler's engine on a GPU: by cuda_engine.cu where hopfeed was built with CUDA, else by
 // cuda_engine_absent.cc.
 #pragma once
 #include <memory>
@@ -10,18 +10,19 @@
 
 namespace hopfeed::gpu {
 
-/// Empty where this process can use the GPU of that number; else one line: why it cannot, and what to do.
+/// Returns "" where this process can use the GPU of that number; else one line: why it cannot, and what to
+/// do.
 std::string why_no_gpu(int device = 0);
-/// That GPU. Throws kNotFound where why_no_gpu() says so.
+/// Returns that GPU. Throws kNotFound where why_no_gpu() says so.
 UsableGpu usable_gpu(int device);
 
-/// On the plan's GPU. Throws kNotFound where why_no_gpu() says so, kNoSpace where memory does not suffice,
-/// kIo for what else CUDA refuses.
+/// Makes the engine on the plan's GPU. Throws kNotFound where why_no_gpu() says so, kNoSpace where memory
+/// does not suffice, kIo for what else CUDA refuses.
 std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan);
 
-/// The name of make_cuda_room()'s room.
+/// The DeviceRoom of make_cuda_room() has this name.
 inline constexpr const char* kCudaRoom = "cuda";
-/// For batches in the memory of a GPU. Throws as make_cuda_engine.
+/// Makes the DeviceRoom for batches in the memory of a GPU. Throws what make_cuda_engine throws.
 std::shared_ptr<DeviceRoom> make_cuda_room(int device);
 
 }  // namespace hopfeed::gpu

@@ -1,6 +1,6 @@
-// The twins of a GPU on hosts: the same kernels run there, so that every machine tests them. SerialBackend
-// runs the items of a launch one after the other in an order that a test chooses; what a batch holds must not
-// hang on it. ThreadedBackend runs them on threads, for ThreadSanitizer.
+// These are twins of a GPU on hosts: the same kernels run there, so that every machine tests them.
+// SerialBackend runs the items of a launch one after the other in an order that a test chooses; what a batch
+// holds must not hang on it. ThreadedBackend runs them on threads, for ThreadSanitizer.
 //
 // A backend is, for hop_engine_on.h, an ordered stream of work:
 //   allocate, release   memory of the device, or pinned memory of the host. Its contents are unknown.
@@ -66,15 +66,16 @@
 
 namespace hopfeed::gpu {
 
-/// A stream of a trainer on hosts: tests see when its work is waited for, and say how long it takes where it
-/// is asked whether it is done.
+/// A HostStream is a stream of a trainer on hosts: tests see when its work is waited for, and say how long it
+/// takes where it is asked whether it is done.
 struct HostStream {
   mutable std::atomic<int> finished = 0;
   std::atomic<bool> busy = false;
   void finish() const { ++finished; }
 };
 
-/// Memory of both twins: plain, of exactly the size that was asked for, filled with rubbish.
+/// HostMemory is the memory of both twins: plain, of exactly the size that was asked for, filled with
+/// rubbish.
 class HostMemory {
  public:
   struct Scope {
@@ -156,12 +157,12 @@ class HostMemory {
     if (mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
     std::memset(at, 0xA5, bytes);
   }
-  /// Who still reads it crashes.
+  /// Takes the memory away: who still reads it crashes.
   void unback(std::byte* at, std::size_t bytes) {
     madvise(at, bytes, MADV_DONTNEED);
     mprotect(at, bytes, PROT_NONE);
   }
-  /// A stream is what HostStream says.
+  /// A Mark is a stream, as HostStream says.
   using Mark = const HostStream*;
   static Mark mark(GpuStream stream) { return static_cast<const HostStream*>(stream.handle); }
   static void come_after(Mark mark) { mark->finish(); }
@@ -210,7 +211,7 @@ class HostMemory {
   std::uint64_t generation() const { return generation_; }
 
  protected:
-  /// Now, or where it is recorded with each replay.
+  /// Does the work now, or where it is recorded with each replay.
   template <class Work>
   void run(Work work) {
     if (recording_)
@@ -242,7 +243,8 @@ class HostMemory {
   OwnedFd imported_;
 };
 
-/// Orders of the items of a launch. kShuffled: blocks at random, and in each the threads at random.
+/// ItemOrder orders the items of a launch. kShuffled takes blocks at random, and in each the threads at
+/// random.
 enum class ItemOrder { kForward, kBackward, kShuffled };
 
 class SerialBackend : public HostMemory {
@@ -291,7 +293,8 @@ class ThreadedBackend : public HostMemory {
   };
   explicit ThreadedBackend(const Options& options) : threads_(options.threads) {}
 
-  /// Thread t takes the items t, t + threads, ...: neighbours run side by side, as on a device.
+  /// Runs on threads: thread t takes the items t, t + threads, ...: neighbours run side by side, as on a
+  /// device.
   template <class Kernel>
   void launch(std::uint64_t n, const Kernel& kernel) {
     run([this, n, kernel] { launch_now(n, kernel); });

@@ -1,4 +1,4 @@
-// The device that a worker makes batches on, by the name that its loader's DeviceRoom has
+// Finds the device that a worker makes batches on, by the name that its loader's DeviceRoom has
 // (DeviceRoom::name).
 #pragma once
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace hopfeed::gpu {
 
-/// The DeviceRoom of that name, on the device of this number. Throws kInvalid for a name of none, and what
-/// make_cuda_room() throws.
+/// Returns the DeviceRoom of that name, on the device of this number. Throws kInvalid for an unknown name,
+/// and what make_cuda_room() throws.
 std::shared_ptr<DeviceRoom> room_named(const std::string& name, int device);
 
 }  // namespace hopfeed::gpu

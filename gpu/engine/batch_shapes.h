@@ -1,6 +1,7 @@
-// Which batches ask the same work of a device: those of as many seeds of each type, where nothing is excluded
-// and no draw is temporal. What they differ in, seeds and keys, lies at places that stay. So the work of one
-// can be recorded and done again for the others (CUDA graphs: one launch in place of many).
+// BatchShapes tells which batches ask the same work of a device: those of as many seeds of each type, where
+// nothing is excluded and no draw is temporal. What they differ in, seeds and keys, lies at places that stay.
+// So the work of one can be recorded and done again for the others (CUDA graphs: one launch in place of
+// many).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,8 @@ class BatchShapes {
     std::optional<typename Backend::Recording> recording = {};
   };
 
-  /// The shape of a request; null: batches like it are asked for anew each time. Good until the next call.
+  /// Returns the shape of a request; null where batches like it are asked for anew each time. Good until the
+  /// next call.
   Shape* of(const EngineRequest& request, const EnginePlan& plan) {
     if (request.excluded != nullptr) return nullptr;
     for (const EdgePlan& edges : plan.edge_types)

@@ -1,4 +1,4 @@
-// What an engine (hop_engine_on.h) keeps between batches, of each type and for all of them.
+// An engine (hop_engine_on.h) keeps this between batches, of each type and for all of them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hopfeed::gpu {
 
-/// The nodes of one type.
+/// These are the nodes of one type.
 template <class Backend>
 struct EngineNodesMemory {
   template <class T>
@@ -35,7 +35,7 @@ struct EngineNodesMemory {
   }
 };
 
-/// The edges of one type.
+/// These are the edges of one type.
 template <class Backend>
 struct EngineEdgesMemory {
   template <class T>
@@ -107,7 +107,7 @@ struct EngineEdgesMemory {
   }
 };
 
-/// What all types share.
+/// All types share this.
 template <class Backend>
 struct EngineSharedMemory {
   template <class T>

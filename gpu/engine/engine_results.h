@@ -1,5 +1,5 @@
-// What becomes of a batch that an engine (hop_engine_on.h) has sampled: its arrays go to memory of the host,
-// or stay where they are, and EngineResult tells where.
+// EngineResults brings a batch that an engine (hop_engine_on.h) has sampled to its place: its arrays go to
+// memory of the host, or stay where they are, and EngineResult tells where.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +30,7 @@ struct EngineResults {
     backend.copy(memory.host_seed_index.data(), memory.seed_index.data(), num_seeds * sizeof(std::uint32_t));
   }
 
-  /// Behind the wait: `known` are the numbers as the host has them.
+  /// Tells where results are, after the wait: `known` are the numbers as the host has them.
   void tell(const Counters& known, EngineResult& result) const {
     for (std::size_t t = 0; t < nodes.size(); ++t) tell_nodes(known, t, result.nodes[t]);
     for (std::size_t e = 0; e < edges.size(); ++e) tell_edges(known, e, result.edges[e]);
@@ -61,7 +61,7 @@ struct EngineResults {
       copy_out(from.original_ids.data(), from.host_original_ids, from.expanded_bound,
                &counters.expanded(type));
   }
-  /// Else nothing has written its original ids.
+  /// Returns whether rows of the type are read; else nothing has written its original ids.
   bool has_rows(int type) const {
     return std::any_of(plan.edge_types.begin(), plan.edge_types.end(),
                        [type](const EdgePlan& edges) { return edges.dst_type == type; });

@@ -1,6 +1,6 @@
-// What samples hops on a device, as DeviceSampler (device_sampler.h) knows it: one graph, one set of options,
-// one batch at a time. hop_engine_on.h has the algorithm, over whichever backend; cuda_engine.h the one on
-// GPUs. Here is C++17 without anything of CUDA, since both compilers read it.
+// A HopEngine samples hops on a device, as DeviceSampler (device_sampler.h) knows it: one graph, one set of
+// options, one batch at a time. hop_engine_on.h has the algorithm, over whichever backend; cuda_engine.h the
+// one on GPUs. Here is C++17 without anything of CUDA, since both compilers read it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace hopfeed::gpu {
 
-/// The rows of one partition in the host's memory, which must outlive the engine.
+/// HostPart has the rows of one partition in the host's memory, which must outlive the engine.
 struct HostPart {
   const RowRecord* rows = nullptr;         // [num_rows + 1]
   const void* indices = nullptr;           // [num_edges]; of temporal draws TimeView's
@@ -30,7 +30,7 @@ struct HostPart {
   std::int64_t num_rows = 0, num_edges = 0, first_edge = 0;
 };
 
-/// One edge type as the options want it sampled.
+/// An EdgePlan is one edge type as the options want it sampled.
 struct EdgePlan {
   int src_type = 0, dst_type = 0;
   std::vector<HostPart> parts;
@@ -42,7 +42,7 @@ struct EdgePlan {
   bool positions = false;             // positions of edges in the dataset's order are asked for
 };
 
-/// Whether the device reads the graph where it lies, or has a copy.
+/// GraphPlace says whether the device reads the graph where it lies, or has a copy.
 enum class GraphPlace { kHost, kDevice };
 /// The hottest rows of the graph may take one part in so many of a device's free memory where nobody says
 /// how much; the rest is for feature rows and for the trainer.
@@ -58,7 +58,7 @@ struct EnginePlan {
   bool last = false;  // of temporal draws: the latest
   int node_bits = 0;  // of an id in trees: tree << node_bits | node
   GraphPlace place = GraphPlace::kHost;
-  /// The hottest rows of a graph that is read in place, and their neighbours, that the device has a copy of
+  /// The device has a copy of the hottest rows of a graph that is read in place, and of their neighbours
   /// (hot_prefix.h); automatic: in a sixteenth of `free_bytes`.
   CacheSize hot;
   std::size_t free_bytes = SIZE_MAX;            // of the device's memory, before anything is copied
@@ -67,7 +67,7 @@ struct EnginePlan {
   /// packed, targets, and neither per_dst nor trees. seed_index and all counts are the host's in any case.
   bool results_on_device = false;
   int device = 0;  // number of the GPU
-  /// Edges that a batch can have at most before it counts them hop by hop, which needs one more wait each;
+  /// A batch can have at most so many edges before it counts them hop by hop, which needs one more wait each;
   /// with no more, memory is taken for that many at once.
   std::uint64_t most_uncounted_edges = std::uint64_t{1} << 25;
 };
@@ -78,7 +78,7 @@ struct EngineSeeds {
   std::size_t count = 0;
 };
 
-/// Excluded pairs of one edge type (ExcludedEdges::Lists).
+/// EngineExcluded are excluded pairs of one edge type (ExcludedEdges::Lists).
 struct EngineExcluded {
   const std::int64_t* destinations = nullptr;  // [count]
   const std::uint64_t* first = nullptr;        // [count + 1]
@@ -86,7 +86,7 @@ struct EngineExcluded {
   std::size_t count = 0;
 };
 
-/// Where the seeds' times fall in one edge type (SeedPlaces).
+/// EngineTimes say where the seeds' times fall in one edge type (SeedPlaces).
 struct EngineTimes {
   const TimePlace* ends = nullptr;    // [seeds]; null: its draws are not temporal
   const TimePlace* begins = nullptr;  // [seeds]; null: there is no window
@@ -100,7 +100,7 @@ struct EngineRequest {
   const EngineTimes* times = nullptr;        // [edge types]; null: none of them has temporal draws
 };
 
-/// Results, good until the next batch: in memory of the host, or where the plan says so of the device.
+/// Results are good until the next batch: in memory of the host, or where the plan says so of the device.
 struct EngineNodes {
   const std::int64_t *ids = nullptr, *trees = nullptr, *original_ids = nullptr;
   std::size_t count = 0, expanded = 0;
@@ -122,20 +122,20 @@ struct EngineResult {
 class HopEngine {
  public:
   virtual ~HopEngine() = default;
-  /// kNone, and result() is the batch; else why the CPU has to sample it. Throws Error where the device
-  /// fails.
+  /// Samples. Returns kNone, and result() is the batch; else why the CPU has to sample it. Throws Error where
+  /// the device fails.
   virtual Fallback sample(const EngineRequest& request) = 0;
   virtual const EngineResult& result() const = 0;
-  /// Bytes of pinned memory of the host, and of memory on the device without the graph's.
+  /// Returns the bytes of pinned memory of the host, and of memory on the device without the graph's.
   virtual std::size_t pinned_bytes() const = 0;
   virtual std::size_t device_bytes() const = 0;
-  /// Bytes of the device's memory that the copy of the graph takes, and the share of its rows that are in
-  /// it.
+  /// Returns the bytes of the device's memory that the copy of the graph takes, and the share of its rows
+  /// that are in it.
   virtual std::size_t graph_bytes() const = 0;
   virtual HeldShare graph_share() const = 0;
-  /// How often the host has waited for the device since the engine was made.
+  /// Returns how often the host has waited for the device since the engine was made.
   virtual std::uint64_t waits() const = 0;
-  /// Batches whose work was a recording of an earlier one's.
+  /// Returns the batches whose work was a recording of an earlier one's.
   virtual std::uint64_t replays() const = 0;
 };
 

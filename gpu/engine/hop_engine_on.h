@@ -1,8 +1,8 @@
-// The device sampler's algorithm over a backend (host_backend.h says what one is), hop by hop and edge type
-// by edge type in the dataset's order, as NeighborSampler's. The host asks for work and mostly does not wait:
-// how many nodes and edges there are is known to the device alone (Counters), and launches are as long as
-// bounds say. Where bounds are too large, or all neighbours are taken, a hop's edges are counted first, and
-// the host waits for their number.
+// HopEngineOn is the device sampler's algorithm over a backend (host_backend.h says what one is), hop by hop
+// and edge type by edge type in the dataset's order, as NeighborSampler's. The host asks for work and mostly
+// does not wait: how many nodes and edges there are is known to the device alone (Counters), and launches are
+// as long as bounds say. Where bounds are too large, or all neighbours are taken, a hop's edges are counted
+// first, and the host waits for their number.
 //
 //   each hop      for each edge type   look at rows, scan      LookAtRows
 //                 where it counts      wait                    CountEdges
@@ -92,10 +92,10 @@ class HopEngineOn : public HopEngine {
   HeldShare graph_share() const override { return place() == GraphPlace::kDevice ? kAllRows : hot_; }
   std::uint64_t waits() const override { return backend_.waits(); }
   std::uint64_t replays() const override { return replays_; }
-  /// Whose work follows a batch's in turn.
+  /// Returns the backend, whose work follows a batch's in turn.
   Backend& backend() { return backend_; }
   GraphPlace place() const { return plan_.place; }
-  /// Rows as the device reads them.
+  /// Returns the rows as the device reads them.
   const DevicePart& part(std::size_t edge_type, std::size_t partition) const {
     return edges_[edge_type].host_parts[partition];
   }
@@ -154,7 +154,7 @@ class HopEngineOn : public HopEngine {
     return backend_.end_recording();
   }
 
-  /// Seeds and keys, to memory from which the device takes them.
+  /// Stages seeds and keys in memory from which the device takes them.
   void stage(const EngineRequest& request) {
     num_seeds_ = 0;
     for (std::size_t i = 0; i < request.num_entries; ++i) num_seeds_ += request.seeds[i].count;
@@ -167,7 +167,8 @@ class HopEngineOn : public HopEngine {
   }
   std::size_t num_streams() const { return static_cast<std::size_t>(plan_.hops) * edges_.size(); }
 
-  /// All work of a batch. kNone, unless what it counted meanwhile says that the device cannot do it.
+  /// Asks for all work of a batch. Returns kNone, unless what it counted meanwhile says that the device
+  /// cannot do it.
   Fallback ask(const EngineRequest& request) {
     begin(request);
     for (int hop = 0; hop < plan_.hops; ++hop) {
@@ -210,7 +211,7 @@ class HopEngineOn : public HopEngine {
     backend_.launch(nodes_.size(), CloseHop{counters_, 0});
   }
 
-  /// Tables for all nodes that the hops to come are bounded to, as far as nothing is counted.
+  /// Begins tables for all nodes that the hops to come are bounded to, as far as nothing is counted.
   void begin_tables() {
     const std::vector<std::uint64_t> most = bounds_.nodes(frontiers(), left_uncounted_);
     for (std::size_t t = 0; t < nodes_.size(); ++t) {
@@ -220,7 +221,7 @@ class HopEngineOn : public HopEngine {
     }
   }
 
-  /// How many bits number the slots of a table that `nodes` fill at most half.
+  /// Returns how many bits number the slots of a table that `nodes` fill at most half.
   static int bits_for(std::uint64_t nodes) {
     int bits = 4;
     while ((std::uint64_t{1} << bits) < 2 * nodes) ++bits;
@@ -234,7 +235,7 @@ class HopEngineOn : public HopEngine {
 
   IdTable table(const Nodes& nodes) const { return {nodes.slots.data(), nodes.table_bits}; }
 
-  /// Room in the table and the list of a type for so many nodes, of which the first `known` are there.
+  /// Makes place in the table and the list of a type for so many nodes, of which the first `known` are there.
   void make_room(int type, std::uint64_t most, std::uint64_t known) {
     Nodes& nodes = nodes_[static_cast<std::size_t>(type)];
     nodes.ids.reserve(most, known);
@@ -421,7 +422,7 @@ class HopEngineOn : public HopEngine {
 
   EngineResults<Backend> results() { return {plan_, backend_, memory_, nodes_, edges_, counters_}; }
 
-  /// Behind the wait.
+  /// Tells the results, after the wait.
   Fallback tell() {
     backend_.wait();
     const Counters known = host_counters();

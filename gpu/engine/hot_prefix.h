@@ -1,6 +1,6 @@
-// What a device has a copy of where it reads a graph in the host's memory: of each partition the first rows,
-// which are the hottest, and their neighbours. Both are prefixes of arrays, since rows lie in the order of
-// their neighbours; so whether a row or a neighbour is in the copy is one compare.
+// A device has a copy of a hot prefix where it reads a graph in the host's memory: of each partition the
+// first rows, which are the hottest, and their neighbours. Both are prefixes of arrays, since rows lie in the
+// order of their neighbours; so whether a row or a neighbour is in the copy is one compare.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace hopfeed::gpu {
 
 inline constexpr HeldShare kAllRows{HeldShare::kAll};
 
-/// How much of one partition is copied.
+/// A HotPrefix says how much of one partition is copied.
 struct HotPrefix {
   std::int64_t rows = 0;   // their records and one more are copied; 0: nothing is
   std::int64_t edges = 0;  // of these rows
 
-  /// The prefix with `share` of the rows. Nothing is copied of a partition whose offset there cannot be:
-  /// reading it is what tells the damage.
+  /// Returns the prefix with `share` of the rows. Nothing is copied of a partition whose offset there cannot
+  /// be: reading it is what tells the damage.
   static HotPrefix of(const HostPart& part, HeldShare share) {
     const std::int64_t rows = share.rows(part.num_rows);
     const std::int64_t edges = rows > 0 ? part.rows[rows].offset : 0;
@@ -34,7 +34,7 @@ struct HotPrefix {
   }
 };
 
-/// That a share of all rows takes.
+/// Returns the bytes that a share of all rows takes.
 inline std::size_t hot_bytes(const EnginePlan& plan, HeldShare share) {
   std::size_t bytes = 0;
   for (const EdgePlan& edges : plan.edge_types)
@@ -42,9 +42,9 @@ inline std::size_t hot_bytes(const EnginePlan& plan, HeldShare share) {
   return bytes;
 }
 
-/// What plan.hot comes to; none of a graph that is on the device anyway. A share that was asked for is copied
-/// whole; of bytes, and of what fits, as many rows as they take. Throws kNoSpace where the device has not so
-/// much.
+/// Returns what plan.hot comes to; none of a graph that is on the device anyway. A share that was asked for
+/// is copied whole; of bytes, and of what fits, as many rows as they take. Throws kNoSpace where the device
+/// has not so much.
 HeldShare hot_share(const EnginePlan& plan);
 
 struct HotPlan {
@@ -52,7 +52,7 @@ struct HotPlan {
   int index_bytes = 4;
 };
 
-/// Copies what a share of the partition's rows are to the device, and tells the view where they lie.
+/// Copies the share of the partition's rows to the device, and tells the view where they lie.
 template <class Backend>
 void place_hot(Backend& backend, const HostPart& part, const HotPlan& plan, DevicePart& view) {
   const HotPrefix hot = HotPrefix::of(part, plan.share);

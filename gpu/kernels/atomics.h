@@ -1,6 +1,6 @@
-// The atomics of kernels, on the device and on hosts. On hosts they are the compiler's own, which
-// ThreadSanitizer knows; C++17 has no std::atomic_ref, and nvcc compiles this header as C++17. Relaxed: what
-// one launch writes, only the next one counts on.
+// These are the atomics of kernels, on the device and on hosts. On hosts they are the compiler's own, which
+// ThreadSanitizer knows; C++17 has no std::atomic_ref, and nvcc compiles this header as C++17. They are
+// relaxed: what one launch writes, only the next one counts on.
 #pragma once
 #include <cstdint>
 
@@ -16,7 +16,7 @@ HOPFEED_HOST_DEVICE inline std::uint64_t atomic_read(const std::uint64_t* at) {
 #endif
 }
 
-/// What was there; it is `wanted` now if that was `expected`.
+/// Returns what was there; it is `wanted` now if that was `expected`.
 HOPFEED_HOST_DEVICE inline std::uint64_t atomic_swap_if(std::uint64_t* at, std::uint64_t expected,
                                                         std::uint64_t wanted) {
 #ifdef __CUDA_ARCH__

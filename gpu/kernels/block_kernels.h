@@ -1,5 +1,5 @@
-// The kernels that write a batch block on the device from a sample that lies there: ids, edges as PyG has
-// them, and what the host has written of the block (head, small arrays, gaps).
+// These kernels write a batch block on the device from a sample that lies there: ids, edges as PyG has them,
+// and what the host has written of the block (head, small arrays, gaps).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hopfeed::gpu {
 
-/// Original ids of one partition's nodes: first[i * stride].
+/// DeviceIdPart has the original ids of one partition's nodes: first[i * stride].
 struct DeviceIdPart {
   const std::int64_t* first = nullptr;
   std::int64_t stride = 1;
@@ -21,7 +21,7 @@ struct DeviceIdPart {
   }
 };
 
-/// The original ids of one node type, by dataset id.
+/// DeviceIds has the original ids of one node type, by dataset id.
 struct DeviceIds {
   const DeviceIdPart* parts = nullptr;              // [num_parts]
   const std::int64_t* partition_offsets = nullptr;  // [num_parts + 1]
@@ -33,7 +33,7 @@ struct DeviceIds {
   }
 };
 
-/// Item i of the nodes: the ids that a batch has, of ids that may be packed with their trees.
+/// Item i of the nodes writes the id that a batch has, of ids that may be packed with their trees.
 struct WriteOriginalIds {
   const std::int64_t* ids;
   std::uint64_t mask;         // of the node in an id
@@ -48,7 +48,7 @@ struct WriteOriginalIds {
   }
 };
 
-/// Item i of the nodes.
+/// Item i of the nodes writes its dataset id.
 struct WriteDatasetIds {
   const std::int64_t* ids;
   std::uint64_t mask;
@@ -58,7 +58,7 @@ struct WriteDatasetIds {
   }
 };
 
-/// Item i of the nodes of a disjoint batch: the position that its tree belongs to.
+/// Item i of the nodes of a disjoint batch writes the position that its tree belongs to.
 struct WriteOwners {
   const std::int64_t* ids;
   int node_bits;
@@ -69,7 +69,7 @@ struct WriteOwners {
   }
 };
 
-/// Item e of the edges: row 0 of edge_index and row 1.
+/// Item e of the edges writes row 0 of edge_index and row 1.
 struct WriteEdgeIndex {
   const std::uint32_t *sources, *targets;
   std::uint64_t count;
@@ -80,13 +80,13 @@ struct WriteEdgeIndex {
   }
 };
 
-/// A run of bytes that the host has written.
+/// A HostRun is a run of bytes that the host has written.
 struct HostRun {
   std::uint64_t from = 0;  // in what was sent, where the runs lie one behind the other
   std::uint64_t to = 0;    // in the block
 };
 
-/// Item i of the bytes of all runs.
+/// Item i of the bytes of all runs writes a byte.
 struct WriteHostRuns {
   const std::byte* bytes;
   const HostRun* runs;

@@ -1,5 +1,5 @@
-// What kernels see: flat structs of plain pointers, passed by value. All of them point into memory that the
-// device reads: its own, or pinned memory of the host. Who owns it is hop_engine_on.h.
+// Kernels see flat structs of plain pointers, passed by value. All of them point into memory that the device
+// reads: its own, or pinned memory of the host. hop_engine_on.h owns it.
 #pragma once
 #include <cstdint>
 
@@ -10,7 +10,8 @@
 
 namespace hopfeed::gpu {
 
-/// Why a batch goes to the CPU sampler as a whole. Kernels leave the greatest reason that any of them met.
+/// Fallback says why a batch goes to the CPU sampler as a whole. Kernels leave the greatest reason that any
+/// of them met.
 enum class Fallback : std::uint64_t {
   kNone = 0,
   kKind,         // the device does not sample so
@@ -22,7 +23,7 @@ enum class Fallback : std::uint64_t {
   kEnd
 };
 
-/// Which partition owns a node: the last one of `parts` that begins at it or before.
+/// Returns which partition owns a node: the last one of `parts` that begins at it or before.
 HOPFEED_HOST_DEVICE inline int partition_of(const std::int64_t* offsets, int parts, std::int64_t node) {
   int lo = 0, hi = parts;
   while (hi - lo > 1) {
@@ -40,7 +41,7 @@ HOPFEED_HOST_DEVICE inline std::int64_t read_int(const void* base, int bytes, st
                     : static_cast<const std::int64_t*>(base)[i];
 }
 
-/// The rows of one partition of one edge type (graph_view.h).
+/// DevicePart has the rows of one partition of one edge type (graph_view.h).
 struct DevicePart {
   const RowRecord* rows = nullptr;
   const void* indices = nullptr;        // of temporal draws each row's in the order of time
@@ -51,23 +52,23 @@ struct DevicePart {
   const unsigned char* aliases = nullptr;  // entry of the first edge; null: draws are uniform
   std::int64_t num_edges = 0;
   std::int64_t first_edge = 0;
-  // Copies on the device of the first rows and of their neighbours (hot_prefix.h).
+  // These are copies on the device of the first rows and of their neighbours (hot_prefix.h).
   const RowRecord* hot_rows = nullptr;  // [num_hot_rows + 1]
   const void* hot_indices = nullptr;    // [num_hot_edges]
   std::int64_t num_hot_rows = 0;
   std::uint64_t num_hot_edges = 0;
 
-  /// The record of row i, and behind it the next row's.
+  /// Returns the record of row i, and behind it the next row's.
   HOPFEED_HOST_DEVICE const RowRecord* record(std::int64_t i) const {
     return (i < num_hot_rows ? hot_rows : rows) + i;
   }
-  /// The source of the edge at this position.
+  /// Returns the source of the edge at this position.
   HOPFEED_HOST_DEVICE std::int64_t source(std::uint64_t position, int index_bytes) const {
     return read_int(position < num_hot_edges ? hot_indices : indices, index_bytes, position);
   }
 };
 
-/// One edge type over all partitions.
+/// DeviceEdges is one edge type over all partitions.
 struct DeviceEdges {
   const DevicePart* parts = nullptr;                // [num_parts]
   const std::int64_t* partition_offsets = nullptr;  // [num_parts + 1] of the destinations
@@ -82,8 +83,8 @@ struct DeviceEdges {
   }
 };
 
-/// The pairs of one edge type that a batch excludes: sources of destination i are those from first[i] to
-/// first[i + 1], sorted as the destinations are.
+/// DeviceExcluded has the pairs of one edge type that a batch excludes: sources of destination i are those
+/// from first[i] to first[i + 1], sorted as the destinations are.
 struct DeviceExcluded {
   const std::int64_t* destinations = nullptr;
   const std::uint64_t* first = nullptr;
@@ -91,13 +92,13 @@ struct DeviceExcluded {
   std::uint64_t count = 0;  // of the destinations
 };
 
-/// Where the times of a batch's seeds fall in one edge type (seed_places.h).
+/// DeviceTimes say where the times of a batch's seeds fall in one edge type (seed_places.h).
 struct DeviceTimes {
   const TimePlace* ends = nullptr;    // [seeds]
   const TimePlace* begins = nullptr;  // [seeds]; null: there is no window
 };
 
-/// Place of an edge: partition, and position in it.
+/// An EdgePlace is the place of an edge: its partition, and its position there.
 struct EdgePlace {
   static constexpr int kPartShift = 49;  // positions are below 2^48, or just there; partitions below 2^12
   static constexpr std::uint64_t kMask = (std::uint64_t{1} << kPartShift) - 1;
@@ -108,8 +109,8 @@ struct EdgePlace {
   HOPFEED_HOST_DEVICE static std::uint64_t position(std::uint64_t place) { return place & kMask; }
 };
 
-/// The numbers of a batch that kernels read and write: how many nodes and edges there are, and the flag. One
-/// array, so that the host has all of them by one copy.
+/// Counters are the numbers of a batch that kernels read and write: how many nodes and edges there are, and
+/// the flag. They are one array, so that the host has all of them by one copy.
 struct Counters {
   std::uint64_t* at = nullptr;
   int node_types = 0, edge_types = 0, hops = 0;
@@ -120,9 +121,9 @@ struct Counters {
            static_cast<std::uint64_t>(edge_types) * static_cast<std::uint64_t>(hops);
   }
   HOPFEED_HOST_DEVICE std::uint64_t& flag() const { return at[0]; }
-  /// Nodes that have a local id.
+  /// Returns the nodes that have a local id.
   HOPFEED_HOST_DEVICE std::uint64_t& nodes(int type) const { return at[1 + type]; }
-  /// Those of them whose rows were read; then the frontier, to where it ends.
+  /// Returns the nodes whose rows were read; then the frontier, to where it ends.
   HOPFEED_HOST_DEVICE std::uint64_t& expanded(int type) const { return at[1 + node_types + type]; }
   HOPFEED_HOST_DEVICE std::uint64_t& frontier_end(int type) const { return at[1 + 2 * node_types + type]; }
   HOPFEED_HOST_DEVICE std::uint64_t& edges(int type) const { return at[1 + 3 * node_types + type]; }

@@ -1,6 +1,6 @@
-// Kernels that gather feature rows: some of each partition lie in the device's memory, the others in the
+// These kernels gather feature rows: some of each partition lie in the device's memory, the others in the
 // host's, which the device reads in place. Several items read a row, neighbours neighbouring bytes, so that
-// on a device the requests of a row leave together; ones as wide as a warp begin at a line of 128 bytes
+// on a device the requests of a row leave together; items as wide as a warp begin at a line of 128 bytes
 // (EMOGI, Min et al., VLDB 2020: requests over the bus that are merged and aligned).
 #pragma once
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace hopfeed::gpu {
 
-/// The rows of one partition as the device finds them.
+/// FeaturePart has the rows of one partition as the device finds them.
 struct FeaturePart {
   const unsigned char* held = nullptr;      // the first `num_held` ones, one behind the other
   const unsigned char* in_place = nullptr;  // all of them; null where all are held
   std::int64_t num_held = 0;
 };
 
-/// One attribute.
+/// FeatureRows is one attribute.
 struct FeatureRows {
   static constexpr std::uint64_t kCounters = 64;  // so that few atomics meet
 
@@ -47,7 +47,7 @@ struct FeatureRows {
   }
 };
 
-/// What is gathered.
+/// AskedRows is what is gathered.
 struct AskedRows {
   const std::int64_t* ids = nullptr;
   const std::uint32_t* order = nullptr;  // where row i comes to lie; null: there
@@ -57,13 +57,13 @@ struct AskedRows {
   }
 };
 
-/// How many items read a row: a power of two, a warp's at most.
+/// RowItems says how many items read a row: a power of two, a warp's at most.
 struct RowItems {
   static constexpr unsigned kMostBits = 5;
   unsigned bits = 0;
   unsigned aligned = kStretch;  // item 0 reads from the multiple of this at or before the row
 
-  /// For rows that begin at multiples of `granule`, a power of two.
+  /// Returns the items for rows that begin at multiples of `granule`, a power of two.
   static RowItems of(std::uint64_t row_bytes, unsigned granule) {
     const unsigned worst = granule < kStretch ? kStretch - granule : 0;
     const std::uint64_t stretches = (worst + row_bytes + kStretch - 1) / kStretch;
@@ -74,7 +74,7 @@ struct RowItems {
   }
 };
 
-/// Item i of (rows << items.bits): its stretches of row i >> items.bits. `Write` gets each of them.
+/// Item i of (rows << items.bits) reads its stretches of row i >> items.bits. `Write` gets each of them.
 template <class Write>
 struct ReadRows {
   FeatureRows rows;
@@ -101,7 +101,7 @@ struct ReadRows {
   }
 };
 
-/// Writes rows as they are stored.
+/// WriteStored writes rows as they are stored.
 struct WriteStored {
   unsigned char* out;
   std::uint64_t row_bytes;
@@ -117,8 +117,8 @@ struct WriteStored {
   }
 };
 
-/// values[i] = value(i) for i below count, four at once where that is aligned. The values are the bits of
-/// float32.
+/// Writes values[i] = value(i) for i below count, four at once where that is aligned. The values are the bits
+/// of float32.
 template <class Value>
 HOPFEED_HOST_DEVICE void store_floats(float* out, unsigned count, const Value& value) {
   for (unsigned i = 0; i < count;) {
@@ -143,7 +143,7 @@ HOPFEED_HOST_DEVICE inline std::uint32_t bits_of(float value) {
   return bits;
 }
 
-/// from_float16() and from_bfloat16() of half_floats.h, as bits.
+/// OfFloat16 and OfBfloat16 are from_float16() and from_bfloat16() of half_floats.h, as bits.
 struct OfFloat16 {
   HOPFEED_HOST_DEVICE static std::uint32_t bits(std::uint32_t half) {
     const std::uint32_t sign = (half & 0x8000U) << 16, exponent = half >> 10 & 0x1F, fraction = half & 0x3FF;
@@ -156,7 +156,7 @@ struct OfBfloat16 {
   HOPFEED_HOST_DEVICE static std::uint32_t bits(std::uint32_t half) { return half << 16; }
 };
 
-/// Rows of half floats as float32.
+/// Writes rows of half floats as float32.
 template <class Of>
 struct WriteHalves {
   float* out;
@@ -166,7 +166,7 @@ struct WriteHalves {
     float* out;
     const unsigned char* row;
 
-    /// The elements that begin among these bytes. One at an odd address may end behind them.
+    /// Writes the elements that begin among these bytes. An element at an odd address may end behind them.
     HOPFEED_HOST_DEVICE void take(const RowBytes& bytes, std::uint64_t offset) const {
       const unsigned first = bytes.begin + offset % 2;
       if (first >= bytes.end) return;
@@ -185,7 +185,8 @@ struct WriteHalves {
   }
 };
 
-/// Rows with a scale (quantised_rows.h) as float32. A product of two floats is the same on every machine.
+/// Writes rows with a scale (quantised_rows.h) as float32. A product of two floats is the same on every
+/// machine.
 template <ElementType kType>
 struct WriteScaled {
   float* out;
@@ -207,7 +208,7 @@ struct WriteScaled {
       const unsigned here = (bytes.end - first) * kPerByte;
       store_floats(out + element, left < here ? static_cast<unsigned>(left) : here, [&](unsigned i) {
         const std::uint32_t byte = bytes.byte(first + i / kPerByte);
-        // The sign of a whole byte, or of a half: two's complement.
+        // The sign is that of a whole byte, or of a half: two's complement.
         const int number = kPerByte == 1 ? static_cast<int>(byte ^ 0x80) - 0x80
                                          : static_cast<int>((byte >> i % 2 * 4 & 0xF) ^ 8) - 8;
         return bits_of(static_cast<float>(number) * scale);
@@ -232,7 +233,7 @@ struct WriteScaled {
   }
 };
 
-/// numbers[i] = i.
+/// Writes numbers[i] = i.
 struct CountUp {
   std::uint32_t* numbers;
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t i) const { numbers[i] = static_cast<std::uint32_t>(i); }

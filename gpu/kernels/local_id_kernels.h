@@ -1,4 +1,4 @@
-// The kernels that read drawn edges and give their sources local ids in order of first appearance.
+// These kernels read drawn edges and give their sources local ids in order of first appearance.
 //
 // A hash table per node type has of each node of the batch its local id, or, while a step is under way, the
 // least number of the edges that bring it: kPending | edge, by an atomic minimum, which leaves local ids
@@ -17,7 +17,7 @@ namespace hopfeed::gpu {
 inline constexpr std::uint64_t kPending = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};
 
-/// Ids (node, or tree and node) to local ids. At most half full, so that a search ends.
+/// An IdTable maps ids (node, or tree and node) to local ids. It is at most half full, so that a search ends.
 struct IdTable {
   /// A free slot is all ones, which no id and no value is.
   struct Slot {
@@ -27,7 +27,7 @@ struct IdTable {
   Slot* slots = nullptr;
   int bits = 0;
 
-  /// The slot of an id, whose value is then no more than `value`.
+  /// Returns the slot of an id, whose value is then no more than `value`.
   HOPFEED_HOST_DEVICE std::uint64_t insert(std::uint64_t id, std::uint64_t value) const {
     const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
     for (std::uint64_t at = id * 0x9E3779B97F4A7C15u >> (64 - bits);; at = (at + 1) & mask) {
@@ -40,7 +40,8 @@ struct IdTable {
   }
 };
 
-/// Ids that become local ids together: the seeds of one entry, or the sources of one edge type in a hop.
+/// An IdStep is ids that become local ids together: the seeds of one entry, or the sources of one edge type
+/// in a hop.
 struct IdStep {
   IdTable table;
   const std::uint64_t* count_at = nullptr;  // how many there are; null: `bound`
@@ -56,7 +57,7 @@ struct IdStep {
   HOPFEED_HOST_DEVICE std::uint64_t before() const { return num_before == nullptr ? 0 : *num_before; }
 };
 
-/// Item i of the seeds.
+/// Item i of the seeds inserts one.
 struct InsertSeeds {
   IdStep step;
   const std::int64_t* seeds;
@@ -69,7 +70,7 @@ struct InsertSeeds {
   }
 };
 
-/// Item e of the edges: reads the source of a drawn edge, and what else is asked of it.
+/// Item e of the edges reads the source of a drawn edge, and what else is asked of it.
 struct ReadEdges {
   RowStep rows;
   IdStep step;
@@ -103,7 +104,7 @@ struct ReadEdges {
   }
 
  private:
-  /// In the row's own order.
+  /// Returns the position in the row's own order.
   HOPFEED_HOST_DEVICE std::uint64_t position_of(const DevicePart& part, std::uint64_t e,
                                                 std::uint64_t in_time) const {
     const LookedRow& row = rows.rows[rows.row_of[e]];
@@ -112,7 +113,8 @@ struct ReadEdges {
     rows.counters.raise(Fallback::kDamaged);
     return row.begin;
   }
-  /// Alias tables may carry the sources of a column, its own and the alias's, behind each entry.
+  /// Returns a source. Alias tables may carry the sources of a column, its own and the alias's, behind each
+  /// entry.
   HOPFEED_HOST_DEVICE std::int64_t source_of(const DevicePart& part, std::uint64_t e,
                                              std::uint64_t position) const {
     constexpr int kEntry = static_cast<int>(sizeof(AliasEntry));
@@ -123,7 +125,7 @@ struct ReadEdges {
   }
 };
 
-/// Item i of bound + 1.
+/// Item i of bound + 1 flags a first appearance.
 struct FlagFirsts {
   IdStep step;
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t i) const {
@@ -133,7 +135,7 @@ struct FlagFirsts {
   }
 };
 
-/// Item i of bound: a first appearance takes the next local id.
+/// Item i of bound gives a first appearance the next local id.
 struct AssignFirsts {
   IdStep step;
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t i) const {
@@ -145,7 +147,7 @@ struct AssignFirsts {
   }
 };
 
-/// Item i of bound: all of them know their local ids now.
+/// Item i of bound writes a local id: all of them are known now.
 struct WriteLocals {
   IdStep step;
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t i) const {
@@ -156,7 +158,7 @@ struct WriteLocals {
   }
 };
 
-/// One item.
+/// One item closes a step.
 struct CloseStep {
   IdStep step;
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t /*i*/) const {
@@ -165,7 +167,7 @@ struct CloseStep {
   }
 };
 
-/// Item i of the nodes, into a table that is larger than the one before.
+/// Item i of the nodes inserts one into a table that is larger than the one before.
 struct InsertAgain {
   IdTable table;
   const std::uint64_t* ids;
@@ -175,7 +177,7 @@ struct InsertAgain {
   }
 };
 
-/// One item: how many edges a hop of an edge type has, where the scan has told it.
+/// One item counts how many edges a hop of an edge type has, where the scan has told it.
 struct CountEdges {
   RowStep rows;
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t /*i*/) const {
@@ -183,7 +185,8 @@ struct CountEdges {
   }
 };
 
-/// Item t of the node types, behind the seeds and behind each hop: what is new is the next frontier.
+/// Item t of the node types closes a hop, behind the seeds and behind each hop: what is new is the next
+/// frontier.
 struct CloseHop {
   Counters counters;
   int hop;  // 0: the seeds
@@ -196,7 +199,7 @@ struct CloseHop {
   }
 };
 
-/// Item i of `bound`: a result to memory of the host, of which only the device knows how long it is.
+/// Item i of `bound` copies a result to memory of the host, of which only the device knows how long it is.
 template <class T>
 struct CopyOut {
   const T* from;
@@ -207,7 +210,7 @@ struct CopyOut {
   }
 };
 
-/// Item i of `bound`: copies an id in a tree out to memory of the host, as a node and a tree.
+/// Item i of `bound` copies an id in a tree out to memory of the host, as a node and a tree.
 struct CopyOutTrees {
   const std::uint64_t* ids;
   std::int64_t *nodes, *trees;

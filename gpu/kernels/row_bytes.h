@@ -1,7 +1,7 @@
-// Bytes of a row, moved as widely as their addresses allow. Memory is read in stretches of 16 bytes that
-// begin at multiples of 16, each once, by one item: items side by side read whole sectors, wherever the row
-// begins, and only what is written may be narrow. A device reads the whole of a stretch in which a row begins
-// or ends: it lies within one sector, and so within one page. Hosts read the row's bytes alone, as sanitizers
+// Moves bytes of a row as widely as their addresses allow. Memory is read in stretches of 16 bytes that begin
+// at multiples of 16, each once, by one item: items side by side read whole sectors, wherever the row begins,
+// and only what is written may be narrow. A device reads the whole of a stretch in which a row begins or
+// ends: it lies within one sector, and so within one page. Hosts read the row's bytes alone, as sanitizers
 // want it, and have rubbish for the others.
 #pragma once
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace hopfeed::gpu {
 
 inline constexpr unsigned kStretch = 16;
 
-/// A T at an address that is a multiple of its size. What is read does not change while a kernel runs.
+/// Returns a T at an address that is a multiple of its size. What is read does not change while a kernel
+/// runs.
 template <class T>
 HOPFEED_HOST_DEVICE T load_aligned(const unsigned char* at) {
 #ifdef __CUDA_ARCH__
@@ -49,19 +50,19 @@ HOPFEED_HOST_DEVICE inline unsigned place_in(const void* at, unsigned power_of_t
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(at) & (power_of_two - 1));
 }
 
-/// The widest of 8, 4, 2 and 1 that divides `place` and is at most `left`, which is not 0.
+/// Returns the widest of 8, 4, 2 and 1 that divides `place` and is at most `left`, which is not 0.
 HOPFEED_HOST_DEVICE inline unsigned widest(unsigned place, unsigned left) {
   for (unsigned width = 8; width > 1; width /= 2)
     if (place % width == 0 && left >= width) return width;
   return 1;
 }
 
-/// The bytes of a stretch from `begin` to `end`, in registers.
+/// RowBytes has the bytes of a stretch from `begin` to `end`, in registers.
 struct RowBytes {
   std::uint64_t low = 0, high = 0;  // little-endian
   unsigned begin = 0, end = kStretch;
 
-  /// `stretch` is a multiple of 16.
+  /// Loads the bytes; `stretch` is a multiple of 16.
   HOPFEED_HOST_DEVICE static RowBytes load(const unsigned char* stretch, unsigned begin, unsigned end) {
     RowBytes bytes;
     bytes.begin = begin;
@@ -82,7 +83,7 @@ struct RowBytes {
     return static_cast<std::uint32_t>((at < 8 ? low : high) >> at % 8 * 8) & 0xFF;
   }
 
-  /// `to`: where byte `begin` comes to lie.
+  /// Stores the bytes; `to` is where byte `begin` comes to lie.
   HOPFEED_HOST_DEVICE void store(unsigned char* to) const {
     if (end - begin == kStretch && place_in(to, kStretch) == 0) {
       Words words;
@@ -101,7 +102,7 @@ struct RowBytes {
   }
 
  private:
-  /// The eight bytes that begin at `at`; those behind the stretch are 0.
+  /// Returns the eight bytes that begin at `at`; those behind the stretch are 0.
   HOPFEED_HOST_DEVICE std::uint64_t from(unsigned at) const {
     if (at >= 8) return high >> (at - 8) * 8;
     return at == 0 ? low : low >> at * 8 | high << (8 - at) * 8;

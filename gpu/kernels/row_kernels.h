@@ -1,6 +1,7 @@
-// The kernels of one hop of one edge type, from a frontier to places of edges: look at the rows, and draw. A
-// kernel is a functor; an item of a launch is one call of it, and no item waits for another. The numbers are
-// those of the rules in core/draws, keyed by original ids, so that the order of the items shows in nothing.
+// The kernels of one hop of one edge type go from a frontier to places of edges: they look at the rows, and
+// draw. A kernel is a functor; an item of a launch is one call of it, and no item waits for another. The
+// numbers are those of the rules in core/draws, keyed by original ids, so that the order of the items shows
+// in nothing.
 #pragma once
 #include <cstdint>
 
@@ -14,7 +15,7 @@ namespace hopfeed::gpu {
 
 inline constexpr std::uint32_t kMaxOwnDraws = 32;  // of a row, in its thread's own memory
 
-/// A row of the frontier, once it was looked at.
+/// A LookedRow is a row of the frontier, once it was looked at.
 struct LookedRow {
   std::uint64_t place = 0;       // of the first edge that it may draw, in the order of its indices
   std::uint64_t degree = 0;      // so many from there on, of which
@@ -23,7 +24,7 @@ struct LookedRow {
   std::uint64_t begin = 0, length = 0;  // of temporal draws: of the whole row
 };
 
-/// What the kernels of one edge type in one hop share.
+/// A RowStep is what the kernels of one edge type in one hop share.
 struct RowStep {
   DeviceEdges edges;
   DeviceExcluded excluded;
@@ -38,7 +39,7 @@ struct RowStep {
   const std::uint64_t* dst_ids = nullptr;
   std::uint64_t row_bound = 0;  // no frontier is larger
   LookedRow* rows = nullptr;    // [row_bound]
-  /// [row_bound + 1] how many edges each row gives; behind the scan, where they begin.
+  /// [row_bound + 1] is how many edges each row gives; behind the scan, where they begin.
   std::uint64_t* offsets = nullptr;
   std::uint64_t* places = nullptr;         // [edges] of the drawn edges
   std::uint64_t* source_places = nullptr;  // [edges] of weighted draws: twice the column, and one for aliases
@@ -63,7 +64,7 @@ struct RowStep {
   }
 };
 
-/// The sources that are excluded of one row.
+/// ExcludedSources are the sources that are excluded of one row.
 struct ExcludedSources {
   const std::int64_t* first = nullptr;
   std::uint64_t count = 0;
@@ -91,7 +92,7 @@ struct ExcludedSources {
   }
 };
 
-/// Item i of row_bound + 1: reads the record of the frontier's i-th node, and says how many edges it gives.
+/// Item i of row_bound + 1 reads the record of the frontier's i-th node, and says how many edges it gives.
 struct LookAtRows {
   RowStep step;
   std::int64_t* original_ids;  // of the destinations
@@ -160,7 +161,8 @@ struct LookAtRows {
       row.population -= sources.has(part.source(begin + j, step.edges.index_bytes));
   }
 
-  /// A row gives none where all of it weighs nothing, and of all its edges those that weigh something.
+  /// Returns how many edges a row gives by weight: none where all of it weighs nothing, and of all its edges
+  /// those that weigh something.
   HOPFEED_HOST_DEVICE std::uint64_t look_at_weights(std::uint64_t i, const LookedRow& row) const {
     if (step.takes_all(row)) {
       std::uint64_t count = 0;
@@ -175,12 +177,12 @@ struct LookAtRows {
   }
 };
 
-/// Membership of draws in zeroed memory: `Seen` of sampling_rule.h for large fanouts.
+/// TableSeen keeps draws in zeroed memory: it is `Seen` of sampling_rule.h for large fanouts.
 struct TableSeen {
   std::uint32_t* table;
   std::uint32_t mask;
 
-  /// In room for `words`, twice the draws or more.
+  /// Uses memory of `words`, twice the draws or more.
   HOPFEED_HOST_DEVICE static TableSeen in(std::uint32_t* table, std::uint32_t words) {
     std::uint32_t size = 1;
     while (size <= words / 2) size *= 2;
@@ -207,7 +209,7 @@ struct TableSeen {
 template <class Seen>
 class RowDraw {
  public:
-  /// `picks` has room for `count` rounded up to a multiple of 4.
+  /// `picks` holds `count` rounded up to a multiple of 4.
   HOPFEED_HOST_DEVICE RowDraw(const RowStep& step, std::uint64_t i, std::uint32_t* picks, Seen seen)
       : step_(step),
         row_(step.rows[i]),
@@ -288,7 +290,7 @@ class RowDraw {
     }
   }
 
-  /// Draw t becomes edge `number` of the row, unless it is a repeat.
+  /// Has draw t become edge `number` of the row, unless it is a repeat.
   HOPFEED_HOST_DEVICE std::uint32_t draw_alias(std::uint32_t t, std::uint32_t number) const {
     const AliasDraw draw = alias_draw(stream(), t, static_cast<std::uint32_t>(row_.degree));
     const AliasEntry entry = step_.alias_entry(row_.place + draw.column);
@@ -315,7 +317,7 @@ class RowDraw {
   const Seen seen_;
 };
 
-/// Item i of row_bound: draws for row i, of fanouts up to kMaxOwnDraws, or all of its edges.
+/// Item i of row_bound draws for row i, of fanouts up to kMaxOwnDraws, or all of its edges.
 struct DrawFew {
   RowStep step;
   bool only_with_excluded;  // TakeAll has the others
@@ -328,13 +330,13 @@ struct DrawFew {
   }
 };
 
-/// Item i of row_bound: draws for row i, of fanouts above kMaxOwnDraws, in memory for all rows together.
+/// Item i of row_bound draws for row i, of fanouts above kMaxOwnDraws, in memory for all rows together.
 struct DrawMany {
   RowStep step;
   std::uint32_t* memory;  // zero; words() of it
 
-  /// How many words rows with so many edges take: for each row its draws, rounded up, and a table of at
-  /// least twice as many.
+  /// Returns how many words rows with so many edges take: for each row its draws, rounded up, and a table of
+  /// at least twice as many.
   HOPFEED_HOST_DEVICE static std::uint64_t words(std::uint64_t edges, std::uint64_t rows) {
     return 5 * edges + 3 * rows;
   }
@@ -347,7 +349,8 @@ struct DrawMany {
   }
 };
 
-/// Item e of the edges: of rows that give all they have, so that a hub's edges are many threads' work.
+/// Item e of the edges takes an edge of rows that give all they have, so that a hub's edges are many threads'
+/// work.
 struct TakeAll {
   RowStep step;
 

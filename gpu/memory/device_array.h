@@ -1,12 +1,12 @@
-// Memory of a backend (host_backend.h says what one is) that an engine keeps between batches: grows, never
-// shrinks.
+// A device array is memory of a backend (host_backend.h says what one is) that an engine keeps between
+// batches: it grows, and never shrinks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace hopfeed::gpu {
 
-/// Whose memory: the device's, or the host's that the device can write.
+/// Where says whose memory it is: the device's, or the host's that the device can write.
 enum class Where { kDevice, kPinned };
 
 template <class Backend, class T, Where kWhere = Where::kDevice>
@@ -23,8 +23,8 @@ class DeviceArray {
   }
   DeviceArray& operator=(DeviceArray&&) = delete;
 
-  /// Room for `count` elements, the first `kept` of which stay as they are. Throws Error where there is no
-  /// memory; then the array is as it was.
+  /// Makes sure that `count` elements fit, the first `kept` of which stay as they are. Throws Error where
+  /// there is no memory; then the array is as it was.
   void reserve(std::uint64_t count, std::uint64_t kept = 0) {
     if (count <= count_) return;
     const std::uint64_t half_more = count_ + count_ / 2;
@@ -35,7 +35,7 @@ class DeviceArray {
     data_ = more;
     count_ = count;
   }
-  /// Has `count` elements of the host's, behind what was asked of the backend before.
+  /// Copies `count` elements of the host's, behind what was asked of the backend before.
   const T* assign(const T* from, std::uint64_t count) {
     reserve(count);
     backend_->copy(data_, from, count * sizeof(T));

@@ -1,5 +1,5 @@
-// How many feature rows of each partition a device's memory holds, from what an option gives to them: a share
-// of the rows, bytes, or what fits. Every attribute gets one share, as a client's cache does
+// Decides how many feature rows of each partition a device's memory holds, from what an option gives to them:
+// a share of the rows, bytes, or what fits. Every attribute gets one share, as a client's cache does
 // (cache/held_rows.h), so that a node is held with all that is known of it.
 #pragma once
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace hopfeed::gpu {
 
-/// The rows of one attribute.
+/// BudgetedRows are the rows of one attribute.
 struct BudgetedRows {
   std::span<const std::int64_t> partition_offsets;  // [P + 1]
   std::int64_t row_bytes = 0;
 };
 
-/// Rows of each partition.
+/// Returns the rows of each partition that a share holds.
 std::vector<std::int64_t> held_rows(HeldShare share, std::span<const std::int64_t> partition_offsets);
-/// That a share of all attributes takes, at most kFarTooMany.
+/// Returns the bytes that a share of all attributes takes, at most kFarTooMany.
 std::size_t held_bytes(HeldShare share, std::span<const BudgetedRows> attrs);
 
 /// What is held of all attributes, where `free` bytes of the device's memory are. A ratio that was asked for

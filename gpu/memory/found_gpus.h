@@ -1,5 +1,5 @@
-// What CUDA says of this machine's GPUs, and what that means for whoever wants to use one: in plain text and
-// without CUDA, so that each refusal has a test.
+// FoundGpus is what CUDA says of this machine's GPUs, and what that means for whoever wants to use one: in
+// plain text and without CUDA, so that each refusal has a test.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -14,7 +14,7 @@ struct FoundGpus {
   std::string refusal;  // what CUDA said where it would not count them, but that there is none
 };
 
-/// Empty where the GPU of that number can be used; else one line: why not, and what to do.
+/// Returns "" where the GPU of that number can be used; else one line: why not, and what to do.
 std::string why_unusable(const FoundGpus& found, int device);
 
 struct UsableGpu {

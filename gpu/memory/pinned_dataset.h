@@ -1,6 +1,7 @@
-// A dataset's arrays in memory that a GPU reads in place. Mappings of files cannot be relied on for that, so
-// the arrays are copied, once a machine, into a sealed memfd on huge pages, which each process that needs it
-// maps writable and pins. Samplers and rows ask by the array of the dataset that they know.
+// A PinnedDataset is a dataset's arrays in memory that a GPU reads in place. Mappings of files cannot be
+// relied on for that, so the arrays are copied, once a machine, into a sealed memfd on huge pages, which each
+// process that needs it maps writable and pins. Samplers and rows ask by the array of the dataset that they
+// know.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -22,8 +23,8 @@ struct Pin {
 
 class PinnedDataset {
  public:
-  /// A new copy, on a memory node where one is named. Throws kNoSpace with figures where the machine's memory
-  /// does not suffice.
+  /// Makes a new copy, on a memory node where one is named. Throws kNoSpace with figures where the machine's
+  /// memory does not suffice.
   static OwnedFd copy(const Dataset& dataset, std::optional<int> memory_node = {});
   /// Maps and pins the copy `fd` of the same dataset, which must outlive this; until its end pinned_copy()
   /// knows the arrays. Throws what `pin` throws, kCorrupt for what is no such copy.
@@ -41,12 +42,13 @@ class PinnedDataset {
   std::size_t bytes_ = 0;
 };
 
-/// The pinned copy that this machine has of `dataset`, made by the first process of this user that asks, and
-/// pinned once in this one for as long as somebody has it. Waits while another process makes it, at most ten
-/// minutes. `dataset` must outlive it. Throws what copy() and `pin` throw.
+/// Returns the pinned copy that this machine has of `dataset`, made by the first process of this user that
+/// asks, and pinned once in this one for as long as somebody has it. Waits while another process makes it, at
+/// most ten minutes. `dataset` must outlive it. Throws what copy() and `pin` throw.
 std::shared_ptr<const PinnedDataset> pinned_on_machine(const Dataset& dataset, const Pin& pin);
 
-/// Where the pinned copy of an array is, or of a part of it; null: there is none in this process.
+/// Returns where the pinned copy of an array is, or of a part of it; null where there is none in this
+/// process.
 const void* pinned_copy(const void* array);
 
 }  // namespace hopfeed::gpu

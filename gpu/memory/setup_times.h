@@ -1,4 +1,4 @@
-// Times of what brings a GPU up, summed over this process.
+// Sums up the times of what brings a GPU up, over this process.
 #pragma once
 #include <chrono>
 
@@ -8,7 +8,7 @@ namespace hopfeed::gpu {
 
 enum class Setup { kContext, kCopying, kPinning };
 
-/// From its construction to its end the process is at `what`.
+/// While a SetupTimer lives, the process is at `what`.
 class SetupTimer {
  public:
   explicit SetupTimer(Setup what) : what_(what) {}
@@ -21,7 +21,7 @@ class SetupTimer {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// Any thread.
+/// Returns the times so far. Any thread.
 GpuSetup setup_times();
 
 }  // namespace hopfeed::gpu

@@ -1,4 +1,4 @@
-// Memory of a device that other processes import.
+// A SharedRange is memory of a device that other processes import.
 #pragma once
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-// Hotness: the probability that a node's row is read by one mini-batch (vertex inclusion probability, VIP;
+// Hotness is the probability that a node's row is read by one mini-batch (vertex inclusion probability, VIP;
 // Kaler et al., SALIENT++, MLSys 2023). Seeds are drawn from the training nodes, each hop draws `fanout`
 // neighbours without replacement:
 //
@@ -23,18 +23,19 @@
 
 namespace hopfeed {
 
-/// One edge type: the in-neighbours of the u-th destination are indices[indptr[u] .. indptr[u + 1]).
-/// Destinations and sources are numbered inside their types; the graph's numbers begin at first_dst and
-/// first_src.
+/// HotnessEdges is one edge type: the in-neighbours of the u-th destination are indices[indptr[u] .. indptr[u
+/// + 1]). Destinations and sources are numbered inside their types; the graph's numbers begin at first_dst
+/// and first_src.
 struct HotnessEdges {
   std::span<const std::int64_t> indptr;  // [destinations + 1]
   NeighbourRows indices;                 // [E]
   std::int64_t first_dst = 0, first_src = 0;
-  /// Fanouts of this type, as many as HotnessOptions has; empty: those hold. 0 leaves the type out in a hop.
+  /// These are the fanouts of this type, as many as HotnessOptions has; empty: those hold. 0 leaves the type
+  /// out in a hop.
   std::vector<std::int64_t> fanouts = {};
 };
 
-/// A graph in any numbering of its nodes, those of all types in one.
+/// A HotnessGraph is a graph in any numbering of its nodes, those of all types in one.
 struct HotnessGraph {
   std::int64_t num_nodes = 0;
   std::vector<HotnessEdges> edges;
@@ -45,11 +46,11 @@ struct HotnessOptions {
   std::vector<std::int64_t> fanouts{15, 10, 5};  // from the seeds outwards; -1 takes all neighbours
   std::int64_t batch_size = 1024;
   int threads = 1;
-  /// Told how many edges were read of how many, each hop reading all; may throw to stop.
+  /// It is told how many edges were read of how many, each hop reading all; may throw to stop.
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
-/// P(v) for every node, in the graph's numbering: [N], each in [0, 1].
+/// Returns P(v) for every node, in the graph's numbering: [N], each in [0, 1].
 std::vector<double> inclusion_probability(const HotnessGraph& graph, const HotnessOptions& options);
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// The in-neighbours of a graph's nodes for passes that read them row after row: held in memory, or made anew
-// by each pass, so that a graph which is a function of its seed never lies in memory.
+// NeighbourRows are the in-neighbours of a graph's nodes for passes that read them row after row: held in
+// memory, or made anew by each pass, so that a graph which is a function of its seed never lies in memory.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace hopfeed {
 template <class Id>
 using MakeRow = std::function<void(std::int64_t row, std::span<Id> out)>;
 
-/// Node ids of either width: all rows one behind the other, or what makes one.
+/// They are node ids of either width: all rows one behind the other, or what makes one.
 using NeighbourRows = std::variant<std::span<const std::int32_t>, std::span<const std::int64_t>,
                                    MakeRow<std::int32_t>, MakeRow<std::int64_t>>;
 
-/// What a pass holds of a graph: consecutive rows, where they begin told by `indptr`.
+/// A pass holds so much of a graph: consecutive rows, where they begin told by `indptr`.
 inline constexpr std::int64_t kRowBlockEdges = 1 << 20, kRowBlockRows = 1 << 16;
 
 /// Calls body(first, last, ids) for blocks of rows that tile all rows in order; row r of a block is

@@ -1,4 +1,4 @@
-// The options of the commands that change a dataset's edges or attributes (change_dataset.h).
+// Reads the options of the commands that change a dataset's edges or attributes (change_dataset.h).
 #pragma once
 #include <functional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-/// What the commands read into; it must outlive the command line.
+/// The commands read into ChangeChoices, which must outlive the command line.
 struct ChangeChoices {
   ChangeOptions where;
   LinkSplitOptions split;

@@ -1,5 +1,5 @@
-// hopfeed-partition split-links, to-undirected, deduplicate, add-self-loops, co-occurrence and convert: a
-// dataset to one with other edges, or with other attributes.
+// Runs hopfeed-partition split-links, to-undirected, deduplicate, add-self-loops, co-occurrence and convert:
+// a dataset becomes one with other edges, or with other attributes.
 #pragma once
 #include <string>
 
@@ -15,7 +15,7 @@ struct ChangeOptions : WriteOptions {  // fanouts and batch size: those of the i
   std::string input;
 };
 
-// Each makes a dataset of one partition, however the input was cut, and says what it changed. They
+// Each of these makes a dataset of one partition, however the input was cut, and says what it changed. They
 // throw kCorrupt, and leave nothing behind, where the input is damaged: its content gets another fingerprint,
 // so that nobody would notice later.
 void split_links_of(const ChangeOptions& options, const LinkSplitOptions& how);

@@ -1,4 +1,4 @@
-// Another program, run to its end: its words are an argument vector that no shell reads, what it says is read
+// Runs another program to its end: its words are an argument vector that no shell reads, what it says is read
 // as it comes, and no wait is without a deadline.
 #pragma once
 #include <chrono>

@@ -1,4 +1,4 @@
-// hopfeed-partition cluster: a dataset to one whose nodes know their clusters.
+// Runs hopfeed-partition cluster: a dataset becomes one whose nodes know their clusters.
 #pragma once
 #include <cstdint>
 #include <string>

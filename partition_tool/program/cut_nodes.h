@@ -1,4 +1,5 @@
-// How `partition` and `cluster` deal nodes: METIS, as much of the graph as memory allows, or at random.
+// Deals nodes for `partition` and `cluster`: by METIS, with as much of the graph as memory allows, or at
+// random.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +11,7 @@
 
 namespace hopfeed {
 
-/// What a user chooses.
+/// A CutChoice is what a user chooses.
 struct CutChoice {
   std::string method = "metis";
   std::uint64_t seed = 0;
@@ -26,7 +27,7 @@ struct NodeCut {
 /// Throws kInvalid for choices that contradict each other.
 void check_choice(const CutChoice& choice);
 
-/// Says on stdout where METIS does not get the whole graph.
+/// Deals the nodes, and says on stdout where METIS does not get the whole graph.
 NodeCut cut_nodes(const RawGraph& graph, const CutChoice& choice, int partitions, int threads, Bars& bars);
 
 }  // namespace hopfeed

@@ -1,4 +1,5 @@
-// hopfeed-partition hotness: a dataset to one with the same partitions and another order inside each.
+// Runs hopfeed-partition hotness: a dataset becomes one with the same partitions and another order inside
+// each.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,8 +16,8 @@ struct OrderOptions : WriteOptions {  // fanouts and batch size: those of the in
   std::uint64_t seed = 0;      // of these epochs, and of random
 };
 
-/// Throws kInvalid for a policy that is not there; kCorrupt, and leaves nothing behind, where what was read
-/// is not what the input's fingerprint names.
+/// Makes the dataset. Throws kInvalid for a policy that is not there; kCorrupt, and leaves nothing behind,
+/// where what was read is not what the input's fingerprint names.
 void order_dataset(const OrderOptions& options);
 
 }  // namespace hopfeed

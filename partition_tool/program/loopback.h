@@ -1,5 +1,5 @@
-// What a byte of a block costs the cores on its way through a TCP connection of this machine: sending,
-// receiving, and the checksum that both ends make.
+// Measures what a byte of a block costs the cores on its way through a TCP connection of this machine:
+// sending, receiving, and the checksum that both ends make.
 #pragma once
 #include <cstddef>
 
@@ -7,7 +7,8 @@
 
 namespace hopfeed {
 
-/// Blocks of `block_bytes` go from one thread to another for `seconds`. No link rate is set. Throws kIo.
+/// Sends blocks of `block_bytes` from one thread to another for `seconds`. No rate of a network is set.
+/// Throws kIo.
 WireRates measure_loopback(std::size_t block_bytes, double seconds);
 
 }  // namespace hopfeed

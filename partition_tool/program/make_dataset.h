@@ -1,4 +1,4 @@
-// What import and generate do once they have a graph: order it, write it, report.
+// Does what import and generate do once they have a graph: orders it, writes it, reports.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,11 +13,11 @@
 
 namespace hopfeed {
 
-/// What every command takes that writes a dataset.
+/// WriteOptions are what every command takes that writes a dataset.
 struct WriteOptions {
   std::string folder;
   std::optional<std::string> fanouts;      // that the node order is computed for
-  std::optional<std::int64_t> batch_size;  // likewise
+  std::optional<std::int64_t> batch_size;  // that the node order is computed for
   bool overwrite = false;
   int threads = 1;
   std::string json;
@@ -33,13 +33,13 @@ struct MakeOptions : WriteOptions {
 /// Runs `import`, then the shared stage, into a dataset of one partition.
 void make_dataset(const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import);
 
-/// --fanouts and --batch-size, checked; what was not given is taken from `defaults`.
+/// Checks --fanouts and --batch-size; what was not given is taken from `defaults`.
 HotnessOptions hotness_options(const WriteOptions& options, const HotnessOptions& defaults = {});
-/// --fanouts and --batch-size, checked, of commands that read a dataset; what was not given is taken from
-/// its own.
+/// Checks --fanouts and --batch-size of commands that read a dataset; what was not given is taken from its
+/// own.
 HotnessOptions input_hotness(const WriteOptions& options, const DatasetMeta& input);
 
-/// For commands that keep the content: throws kCorrupt where what was read of `input` has another
+/// Throws kCorrupt, for commands that keep the content, where what was read of `input` has another
 /// fingerprint than its manifest says.
 void require_same_content(const std::string& input, const DatasetMeta& said, const DatasetMeta& read);
 
@@ -47,7 +47,7 @@ void require_same_content(const std::string& input, const DatasetMeta& said, con
 DatasetBuildResult write_whole(DatasetWriter& writer, const RawGraph& graph, const HotnessOptions& hotness,
                                DatasetBuildOptions options, Bars& bars);
 
-/// write_halos() with a bar.
+/// Calls write_halos() with a bar.
 void write_halos_of(DatasetWriter& writer, DatasetMeta& meta, Bars& bars);
 
 struct DatasetTimes {

@@ -1,4 +1,4 @@
-// hopfeed-partition partition: a dataset, however it was cut, to one with another cut.
+// Runs hopfeed-partition partition: a dataset, however it was cut, becomes one with another cut.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,8 @@ struct CutOptions : WriteOptions, CutChoice {  // fanouts and batch size: those 
   bool by_id = false;     // order rows by source ids, where the input's are not
 };
 
-/// Throws kCorrupt, and leaves nothing behind, where what was read is not what the input's fingerprint names.
+/// Makes the dataset. Throws kCorrupt, and leaves nothing behind, where what was read is not what the input's
+/// fingerprint names.
 void partition_dataset(const CutOptions& options);
 
 }  // namespace hopfeed

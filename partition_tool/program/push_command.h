@@ -1,4 +1,4 @@
-// The options of hopfeed-partition push (push_dataset.h).
+// Reads the options of hopfeed-partition push (push_dataset.h).
 #pragma once
 #include "core/program/command_line.h"
 #include "partition_tool/program/push_dataset.h"

@@ -1,4 +1,4 @@
-// hopfeed-partition push: to each machine what it needs of a dataset. There
+// hopfeed-partition push brings to each machine what it needs of a dataset. There
 //
 //   .meta.json.pushing   comes first, with the manifest's text: an interrupted push is known by it
 //   all other files      then

@@ -1,5 +1,5 @@
-// What goes where: the machines that --to names, and the files of a dataset that each needs. Nothing of the
-// network is here.
+// A PushPlan says what goes where: the machines that --to names, and the files of a dataset that each needs.
+// Nothing of the network is here.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace hopfeed {
 
-/// A folder on a machine, and the partitions that it is to have.
+/// A PushTarget is a folder on a machine, and the partitions that it is to have.
 struct PushTarget {
   std::string text;             // as it was typed: "0,1=HOST:PATH"
   std::string place;            // "HOST:PATH", or "PATH" on this machine
@@ -18,10 +18,10 @@ struct PushTarget {
   std::vector<int> partitions;  // rising
 };
 
-/// Throws kInvalid for what is no "0,2-3=HOST:PATH" or "0=PATH".
+/// Reads a target. Throws kInvalid for what is no "0,2-3=HOST:PATH" or "0=PATH".
 PushTarget parse_target(const std::string& text);
 
-/// The partition that a file belongs to, -1: to none, so that every machine needs it.
+/// Returns the partition that a file belongs to; -1 for none, so that every machine needs it.
 int partition_of_file(const std::string& relative);
 
 struct PushFile {
@@ -44,10 +44,10 @@ struct PushPlan {
 /// is missing in the folder, or has another size.
 PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to, bool without_halos = false);
 
-/// All files but meta.json that the machine needs, by path.
+/// Returns all files but meta.json that the machine needs, by path.
 std::vector<PushFile> files_for(const PushPlan& plan, const PushTarget& target);
 
-/// "0, 1 and 2".
+/// Returns numbers as people write them: "0, 1 and 2".
 std::string in_words(const std::vector<int>& numbers);
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// rsync between this machine and a folder that --to names: its arguments, how far it is, and what its
+// Runs rsync between this machine and a folder that --to names: its arguments, how far it is, and what its
 // complaints mean in one line.
 #pragma once
 #include <cstdint>
@@ -21,13 +21,13 @@ class Rsync {
  public:
   Rsync(RsyncOptions options, const PushTarget& target) : options_(std::move(options)), target_(target) {}
 
-  /// Names of what lies in the folder there; nothing where there is no such folder.
+  /// Returns names of what lies in the folder there; nothing where there is no such folder.
   std::vector<std::string> list() const;
   /// Copies files of the folder there, which exist, into a folder here.
   void fetch(const std::vector<std::string>& names, const std::string& into) const;
-  /// The files of `list_file` (one path a line) that differ there or are missing: by size and time, or by the
-  /// bytes (`by_bytes`). Nothing is written. `largest`: bytes of the largest file, which is read without a
-  /// word.
+  /// Returns the files of `list_file` (one path a line) that differ there or are missing: by size and time,
+  /// or by the bytes (`by_bytes`). Nothing is written. `largest` is the bytes of the largest file, which is
+  /// read without a word.
   std::vector<std::string> different(const std::string& folder, const std::string& list_file, bool by_bytes,
                                      std::uint64_t total, std::uint64_t largest) const;
   /// Copies the files of `list_file`; what an earlier run has begun goes on. `progress` gets the bytes done.

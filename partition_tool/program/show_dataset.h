@@ -1,4 +1,4 @@
-// hopfeed-partition inspect and verify: what a dataset holds, and whether it is whole.
+// Runs hopfeed-partition inspect and verify: what a dataset holds, and whether it is whole.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// What the commands of hopfeed-partition share: progress on stderr, which is also where they notice that they
+// The commands of hopfeed-partition share this: progress on stderr, which is also where they notice that they
 // shall stop.
 #pragma once
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace hopfeed {
 
-/// One bar for each step, on stderr. Reports throw Interrupted after Ctrl-C, so that temporary files go the
-/// way of any error.
+/// Bars draws one bar for each step, on stderr. Reports throw Interrupted after Ctrl-C, so that temporary
+/// files go the way of any error.
 class Bars {
  public:
   Progress progress() {

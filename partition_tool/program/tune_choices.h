@@ -1,4 +1,4 @@
-// What hopfeed-partition tune is asked for on its command line.
+// TuneChoices are what hopfeed-partition tune is asked for on its command line.
 #pragma once
 #include <cstddef>
 #include <cstdint>

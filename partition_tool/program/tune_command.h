@@ -1,5 +1,5 @@
-// hopfeed-partition tune: hit rate and epoch time for each ratio of rows that a consumer could hold, and one
-// recommendation.
+// Runs hopfeed-partition tune: hit rate and epoch time for each ratio of rows that a consumer could hold, and
+// one recommendation.
 #pragma once
 #include "core/program/command_line.h"
 #include "partition_tool/program/tune_choices.h"

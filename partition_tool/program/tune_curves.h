@@ -1,5 +1,5 @@
-// The curves of hopfeed-partition tune: what each ratio of held rows, or of rows in a row cache before the
-// files, leaves to be gathered, read and moved, and what an epoch then takes.
+// TuneCurves are the curves of hopfeed-partition tune: what each ratio of held rows, or of rows in a row
+// cache before the files, leaves to be gathered, read and moved, and what an epoch then takes.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace hopfeed {
 
-/// A cache of rows before the files.
+/// A RowCache is a cache of rows before the files.
 struct RowCache {
   std::size_t bytes = 0;  // 0: none
   std::int64_t window = 4;
@@ -22,18 +22,18 @@ struct RowCache {
 
 class TuneCurves {
  public:
-  /// All must outlive the curves; `pass` has its trace where there is a row cache.
+  /// All arguments must outlive the curves; `pass` has its trace where there is a row cache.
   TuneCurves(const Dataset& dataset, const TuneJob& job, const TunePass& pass, const TuneRates& rates,
              const RowCache& row_cache);
 
-  /// Over rows that the consumer holds, by these orders of every type (hit_curve.h; empty ones for the
-  /// dataset's own).
+  /// Returns the curve over rows that the consumer holds, by these orders of every type (hit_curve.h; empty
+  /// ones for the dataset's own).
   TuneCurve held(const std::string& policy, const std::vector<std::vector<std::int64_t>>& orders);
-  /// Over rows that the row cache holds; the consumer holds none.
+  /// Returns the curve over rows that the row cache holds; the consumer holds none.
   TuneCurve cached() const;
 
  private:
-  /// What a batch reads of the rows of files that the consumer does not hold.
+  /// A Tier is what a batch reads of the rows of files that the consumer does not hold.
   struct Tier {
     double hit_rate = 0;  // of the row cache
     double reads = 0, read_bytes = 0;

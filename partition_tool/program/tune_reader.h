@@ -1,5 +1,5 @@
-// hopfeed-partition tune --evictions --reader P: what a machine that has one partition would have had of the
-// rows of the others, by several rankings and with several windows.
+// Runs hopfeed-partition tune --evictions --reader P: what a machine that has one partition would have had of
+// the rows of the others, by several rankings and with several windows.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -23,7 +23,7 @@ struct TuneReaderOptions {
   int threads = 1;
 };
 
-/// Shares of the remote rows that are held.
+/// These shares of the remote rows are held.
 inline constexpr double kReaderRatios[] = {0.05, 0.1, 0.2};
 
 struct TuneReaderReport {
@@ -41,7 +41,7 @@ struct TuneReaderReport {
       lines;  // the last but one is belady with all of the future known, the last its best order
 };
 
-/// Throws what RemoteReads and node_hotness throw.
+/// Simulates. Throws what RemoteReads and node_hotness throw.
 TuneReaderReport simulate_reader(const Dataset& dataset, const TuneReaderOptions& options, Bars& bars);
 std::string reader_table(const TuneReaderReport& report);
 nlohmann::json reader_json(const TuneReaderReport& report);

@@ -1,4 +1,5 @@
-// What `hopfeed-partition tune` found, as a table and a curve for a terminal, as a drawing and as JSON.
+// Reports what `hopfeed-partition tune` found, as a table and a curve for a terminal, as a drawing and as
+// JSON.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,26 +11,28 @@
 
 namespace hopfeed {
 
-/// One policy's curve: entry i of each is at ratio i / 100.
+/// A TuneCurve is one policy's curve: entry i of each list is at ratio i / 100.
 struct TuneCurve {
   std::string policy;
   std::vector<double> hit_rate;    // of rows that the consumer holds; row cache: of rows read from files
   std::vector<double> sent_bytes;  // of features, a batch: what producers gather for the consumer
   std::vector<double> held_bytes;  // of features, a batch: what the consumer has
-  // Parts of sent_bytes: from the row cache, and from files; what is left comes from memory.
+  // These are parts of sent_bytes: from the row cache, and from files; what is left comes from memory.
   std::vector<double> cached_bytes, file_bytes;
   std::vector<double> reads, read_bytes;  // of files, a batch; whole pages
   std::vector<TunePoint> points;
 };
 
-/// What a cache in front of a slow tier would have had of the batches (partition_tool/tune/next_use.h).
+/// A TuneEviction is what a cache in front of a slow tier would have had of the batches
+/// (partition_tool/tune/next_use.h).
 struct TuneEviction {
   std::string eviction;          // "static", "lru", "sieve", "belady, window 4", ...
   std::vector<double> hit_rate;  // per ratio of kEvictionRatios
 };
 inline constexpr double kEvictionRatios[] = {0.05, 0.1, 0.2, 0.3};
 
-/// A run of hopfeed-sample (--json) or of a training program (summary.json), beside what is said of it.
+/// A MeasuredRun is a run of hopfeed-sample (--json) or of a training program (summary.json), beside what is
+/// said of it.
 struct MeasuredRun {
   std::string name;  // of the file
   double hit_rate = 0, epoch_seconds = 0;
@@ -47,18 +50,18 @@ struct TuneReport {
   std::vector<MeasuredRun> measured;
 };
 
-/// The point of the first curve that a measured run stands beside: that with its hit rate.
+/// Returns the point of the first curve that a measured run stands beside: the one with its hit rate.
 std::size_t point_of(const TuneReport& report, const MeasuredRun& run);
 
-/// A line for ratios of every 10% and the recommended one, for each policy, with its stages; then measured
-/// runs.
+/// Returns a line for ratios of every 10% and the recommended one, for each policy, with its stages; then
+/// measured runs.
 std::string tune_table(const TuneReport& report);
-/// The advice, in one line.
+/// Returns the advice, in one line.
 std::string tune_recommendation(const TuneReport& report);
-/// Hit rate (upwards, 0 to 100%) over ratio, in letters.
+/// Draws hit rate (upwards, 0 to 100%) over ratio, in letters.
 std::string tune_drawing(const TuneReport& report);
-/// Hit rate and epoch time over ratio as SVG with labelled axes, a line a policy, marks at the recommendation
-/// and at what was measured.
+/// Draws hit rate and epoch time over ratio as SVG with labelled axes, a line a policy, marks at the
+/// recommendation and at what was measured.
 std::string tune_svg(const TuneReport& report);
 nlohmann::json tune_json(const TuneReport& report);
 

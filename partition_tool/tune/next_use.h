@@ -1,4 +1,4 @@
-// Evictions, simulated: how many rows of a sequence of batches a cache in front of a slow tier would have. A
+// Simulates evictions: how many rows of a sequence of batches a cache in front of a slow tier would have. A
 // batch is a pure function, so the rows of the coming batches are known once they are sampled, and the cache
 // can keep what is needed soonest (Belady, 1966). What is known are the `window` batches behind the one that
 // is gathered.
@@ -21,7 +21,7 @@
 
 namespace hopfeed {
 
-/// The distinct rows that each batch reads, numbered by falling hotness: row 0 is the hottest.
+/// A RowTrace has the distinct rows that each batch reads, numbered by falling hotness: row 0 is the hottest.
 struct RowTrace {
   std::int64_t num_rows = 0;  // all there are; numbers are below it
   std::vector<std::vector<std::int64_t>> batches;
@@ -32,23 +32,24 @@ struct CacheHits {
   double rate() const { return reads > 0 ? static_cast<double>(hits) / static_cast<double>(reads) : 0.0; }
 };
 
-/// A window over all batches.
+/// This window covers all batches.
 inline constexpr std::int64_t kWholeEpoch = std::numeric_limits<std::int32_t>::max();
 
-/// `capacity`: rows that are held. lru, sieve and belady begin with an empty cache, whose first misses count.
+/// `capacity` is how many rows are held. lru, sieve and belady begin with an empty cache, whose first misses
+/// count.
 CacheHits simulate_static(const RowTrace& trace, std::int64_t capacity);
 CacheHits simulate_lru(const RowTrace& trace, std::int64_t capacity);
 CacheHits simulate_sieve(const RowTrace& trace, std::int64_t capacity);
-/// How a cache is simulated that knows the coming batches.
+/// BeladyOptions say how a cache is simulated that knows the coming batches.
 struct BeladyOptions {
   std::int64_t window = 0;  // batches behind the one that is gathered whose rows are known
   /// It begins with the hottest rows, as it looks after some epochs; else empty.
   bool begins_full = false;
-  /// Told of each row that was not there.
+  /// It is told of each row that was not there.
   std::function<void(std::int64_t batch, std::int64_t row)> missed = {};
 };
 CacheHits simulate_belady(const RowTrace& trace, std::int64_t capacity, const BeladyOptions& options);
-/// From an empty cache.
+/// Simulates belady from an empty cache.
 inline CacheHits simulate_belady(const RowTrace& trace, std::int64_t capacity, std::int64_t window) {
   return simulate_belady(trace, capacity, BeladyOptions{.window = window});
 }

@@ -1,6 +1,6 @@
-// What one partition's training nodes read of the others: the rows of other partitions in the batches that
-// its machine makes, and what a cache in front of them would have had, by several rankings (docs/cache.md,
-// "Rows of other partitions").
+// RemoteReads are what one partition's training nodes read of the others: the rows of other partitions in the
+// batches that its machine makes, and what a cache in front of them would have had, by several rankings
+// (docs/cache.md, "Rows of other partitions").
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,28 +22,29 @@ struct RemoteReadsOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};  // may throw to stop
 };
 
-/// The rows that a reader reads, of all node types that have attributes. Remote rows have numbers: their
-/// place in the reader's own ranking (remote_ranks.h), behind them those that it leaves out, in their owners'
-/// order.
+/// They are the rows that a reader reads, of all node types that have attributes. Remote rows have numbers:
+/// their place in the reader's own ranking (remote_ranks.h), behind them those that it leaves out, in their
+/// owners' order.
 class RemoteReads {
  public:
-  /// Makes the batches. `seeds`: original ids. Throws kInvalid where there is no partition `reader`, and what
-  /// BatchMaker and RemoteRanks throw.
+  /// Makes the batches. `seeds` are original ids. Throws kInvalid where there is no partition `reader`, and
+  /// what BatchMaker and RemoteRanks throw.
   RemoteReads(const Dataset& dataset, int reader, std::span<const std::int64_t> seeds,
               const RemoteReadsOptions& options);
 
-  /// For the simulations of next_use.h, whose number of a row is its place in the reader's ranking.
+  /// Returns the trace for the simulations of next_use.h, whose number of a row is its place in the reader's
+  /// ranking.
   const RowTrace& trace() const { return trace_; }
   std::int64_t remote_rows() const { return trace_.num_rows; }  // that there are
   std::int64_t remote_reads() const { return remote_reads_; }   // of all batches
   std::int64_t own_reads() const { return own_reads_; }
 
-  /// The reads of remote rows that a static cache of the first `capacity` rows by another ranking has.
-  /// `hotness` per node type [N] by dataset id, the hotter the larger; what is equally hot by its owners'
-  /// order.
+  /// Returns the reads of remote rows that a static cache of the first `capacity` rows by another ranking
+  /// has. `hotness` per node type [N] by dataset id, the hotter the larger; what is equally hot by its
+  /// owners' order.
   CacheHits static_by(std::span<const std::vector<double>> hotness, std::int64_t capacity) const;
-  /// By the rows' places in their owners' order; by the reads of these very batches, which no ranking
-  /// exceeds.
+  /// Returns those reads by the rows' places in their owners' order, and by the reads of these very batches,
+  /// which no ranking exceeds.
   CacheHits static_by_owners(std::int64_t capacity) const;
   CacheHits static_by_reads(std::int64_t capacity) const;
 
@@ -54,7 +55,7 @@ class RemoteReads {
   };
   void number_rows(const Dataset& dataset, int reader);
   CacheHits first_of(std::span<const std::int64_t> order, std::int64_t capacity) const;
-  /// `better(a, b)` of row numbers; equal ones keep their owners' order.
+  /// Orders by `better(a, b)` of row numbers; equal ones keep their owners' order.
   template <class Better>
   CacheHits static_in_order(const Better& better, std::int64_t capacity) const;
 
@@ -66,7 +67,8 @@ class RemoteReads {
   std::int64_t remote_reads_ = 0, own_reads_ = 0;
 };
 
-/// Those of `seeds` (original ids) that lie in the partition, in their order; all of them where none does.
+/// Returns those of `seeds` (original ids) that lie in the partition, in their order; all of them where none
+/// does.
 std::vector<std::int64_t> own_seeds(const Dataset& dataset, int node_type,
                                     std::span<const std::int64_t> seeds, int partition);
 

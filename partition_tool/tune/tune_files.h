@@ -1,4 +1,5 @@
-// The file tier for the tuner: which reads batches need, and how many of them this machine's disk does.
+// Measures the file tier for the tuner: which reads batches need, and how many of them this machine's disk
+// does.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,23 +15,25 @@
 
 namespace hopfeed {
 
-/// The node attributes that batches carry and that file_features.h reads from files, of rows that are long
-/// enough.
+/// Returns the node attributes that batches carry and that file_features.h reads from files, of rows that are
+/// long enough.
 std::vector<FeatureName> file_attrs(const Dataset& dataset, const BatchOptions& batch);
-/// Bytes of a row of each node type in these attributes.
+/// Returns the bytes of a row of each node type in these attributes.
 std::vector<std::int64_t> file_row_bytes(const Dataset& dataset, std::span<const FeatureName> attrs);
 
-/// What a batch takes of the files on average: reads as FileFeatures joins them, nothing is read.
+/// FileReads are what a batch takes of the files on average: reads as FileFeatures joins them, nothing is
+/// read.
 struct FileReads {
   double reads = 0, read_bytes = 0;  // whole pages
 };
-/// `wanted` says of a row of a node type whether it is read from its file; all are where it is empty.
+/// Counts the reads. `wanted` says of a row of a node type whether it is read from its file; all are where it
+/// is empty.
 FileReads count_reads(const Dataset& dataset, std::span<const FeatureName> attrs, const BatchIds& ids,
                       const std::function<bool(std::size_t batch, int type, std::int64_t id)>& wanted = {});
 
-/// Memory of a dynamic cache (dynamic_cache.h) for this share of the rows of these attributes.
+/// Returns the memory of a dynamic cache (dynamic_cache.h) for this share of the rows of these attributes.
 std::int64_t row_cache_bytes(const Dataset& dataset, std::span<const FeatureName> attrs, double share);
-/// The share that so many bytes have room for.
+/// Returns the share that fits into so many bytes.
 double row_cache_share(const Dataset& dataset, std::span<const FeatureName> attrs, std::size_t bytes);
 
 struct FileRateOptions {
@@ -38,7 +41,7 @@ struct FileRateOptions {
   double seconds = 1.5;                                          // of each of two measurements
   std::function<void(double done, double total)> progress = {};  // may throw to stop
 };
-/// Reads of the rows of these batches, past the page cache, by one thread and by as many as workers.
+/// Measures reads of the rows of these batches, past the page cache, by one thread and by as many as workers.
 FileRates measure_files(const Dataset& dataset, std::span<const FeatureName> attrs, const BatchIds& ids,
                         const FileRateOptions& options);
 

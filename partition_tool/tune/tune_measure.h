@@ -1,5 +1,5 @@
-// One pass of sampled batches: what they read, and how large they are. What the tuner computes its curves
-// from. No row of features is read.
+// Makes one pass of sampled batches: what they read, and how large they are. The tuner computes its curves
+// from it. No row of features is read.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -26,7 +26,7 @@ struct TunePassOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};  // may throw to stop
 };
 
-/// Dataset ids that batches read, [batch][node type].
+/// BatchIds are dataset ids that batches read, [batch][node type].
 using BatchIds = std::vector<std::vector<std::vector<std::int64_t>>>;
 
 struct TunePass {
@@ -36,7 +36,7 @@ struct TunePass {
   std::vector<std::int64_t> row_bytes;  // per node type: of the attributes that batches carry
   double block_bytes = 0;               // mean of a whole batch
   BatchIds ids;                         // of the last batches, kIdBatches at most
-  /// The trace of the pass, where it is kept: over the rows of all types that batches carry.
+  /// It is the trace of the pass, where it is kept, over the rows of all types that batches carry.
   /// places[type][id] is the row's number.
   RowTrace trace;
   std::vector<std::vector<std::int64_t>> places;
@@ -47,14 +47,15 @@ inline constexpr std::size_t kIdBatches = 16;
 TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> seeds,
                          const TunePassOptions& options);
 
-/// Rows read by a batch on average, and those of them that are held, over the types whose rows batches carry.
+/// HeldReads are rows read by a batch on average, and those of them that are held, over the types whose rows
+/// batches carry.
 struct HeldReads {
   double rows = 0, held = 0, held_bytes = 0;
   std::vector<double> left = {};  // per node type: rows that are read and not held
   double hit_rate() const { return rows > 0 ? held / rows : 0.0; }
 };
-/// Per ratio 0, 0.01, ... 1; `orders` per node type, each as hotness_order() (hit_curve.h) gives one, or
-/// empty for the dataset's own.
+/// Returns an entry per ratio 0, 0.01, ... 1; `orders` has one per node type, each as hotness_order()
+/// (hit_curve.h) gives one, or empty for the dataset's own.
 std::vector<HeldReads> held_curve(const Dataset& dataset, const TunePass& pass,
                                   const std::vector<std::vector<std::int64_t>>& orders);
 
@@ -62,10 +63,10 @@ std::vector<HeldReads> held_curve(const Dataset& dataset, const TunePass& pass,
 /// alone.
 FeatureSourceFactory absent_features();
 
-/// Whether batches carry this attribute of nodes.
+/// Returns whether batches carry this attribute of nodes.
 bool carries(const BatchOptions& batch, const std::string& attr);
 
-/// Bytes that the rows of each of these ratios take, of all attributes that batches carry.
+/// Returns the bytes that the rows of each of these ratios take, of all attributes that batches carry.
 std::vector<std::int64_t> held_sizes(const Dataset& dataset, const TunePass& pass);
 
 }  // namespace hopfeed

@@ -1,5 +1,6 @@
-// What an epoch costs by the model of a pipeline, and which share of the rows a consumer should hold.
-// Arithmetic alone: what is measured stands in its inputs (tune_measure.h, tune_rates.h, tune_files.h).
+// Computes what an epoch costs by the model of a pipeline, and which share of the rows a consumer should
+// hold. It is arithmetic alone: what is measured stands in its inputs (tune_measure.h, tune_rates.h,
+// tune_files.h).
 //
 //   sample     sampling, shared by the workers
 //   gather     writing the block without held rows and without rows that are read from files, shared by the
@@ -23,14 +24,14 @@
 
 namespace hopfeed {
 
-/// Reads from files, and what a row cache in front of them answers.
+/// FileRates are reads from files, and what a row cache in front of them answers.
 struct FileRates {
   double reads_per_second = 0;      // that one worker does alone
   double all_reads_per_second = 0;  // that all workers do together
   double cpu_seconds_per_read = 0;  // rows copied out included
 };
 
-/// What carries blocks to the consumer.
+/// WireRates say what carries blocks to the consumer.
 struct WireRates {
   std::optional<double> bytes_per_second;  // none: loopback, as fast as the cores
   double send_seconds_per_byte = 0;        // on a core
@@ -38,7 +39,8 @@ struct WireRates {
   bool loopback() const { return !bytes_per_second; }
 };
 
-/// What a machine can do, and what training asks of it. Seconds of stages are seconds on a core.
+/// TuneRates are what a machine can do, and what training asks of it. Seconds of stages are seconds on a
+/// core.
 struct TuneRates {
   double sample_seconds = 0;                 // a batch, of one worker
   double gather_bytes_per_second = 0;        // of one worker
@@ -51,7 +53,7 @@ struct TuneRates {
   double cores = 2;  // of each machine: servers and consumer on different machines have one each
 };
 
-/// A batch at one ratio.
+/// A TuneLoad is a batch at one ratio.
 struct TuneLoad {
   double batches = 0;        // of the epoch
   double block_bytes = 0;    // whole
@@ -62,10 +64,10 @@ struct TuneLoad {
 };
 
 enum class TuneStage { kSample, kGather, kRead, kMove, kComplete, kConvert, kTrain, kCores };
-/// "sample", "gather", ...
+/// Returns the name: "sample", "gather", ...
 const char* to_string(TuneStage stage);
 
-/// Seconds of an epoch; the parts are what each stage takes of its side of the pipeline.
+/// EpochTimes are seconds of an epoch; the parts are what each stage takes of its side of the pipeline.
 struct EpochTimes {
   double sample = 0, gather = 0, read = 0, move = 0, complete = 0, convert = 0, train = 0;
   double cores = 0;                      // all that computes, over the cores of the busier machine
@@ -74,7 +76,7 @@ struct EpochTimes {
 };
 EpochTimes model_epoch(const TuneRates& rates, const TuneLoad& load);
 
-/// A point of a curve.
+/// A TunePoint is a point of a curve.
 struct TunePoint {
   double ratio = 0;             // of the rows that are held
   std::int64_t held_bytes = 0;  // that the rows take
@@ -90,10 +92,10 @@ struct AdviceOptions {
   double within = 0.05;            // of the best epoch: a forecast errs, and tells no smaller difference
   std::string held = "held rows";  // what rows are held in, for the reason: "a row cache"
 };
-/// The smallest ratio whose epoch is within that of the best that the budget allows. The reason says what the
-/// best would cost more. Points by rising ratio, the first of ratio 0.
+/// Returns the smallest ratio whose epoch is within that of the best that the budget allows. The reason says
+/// what the best would cost more. Points come by rising ratio, the first of ratio 0.
 TuneAdvice recommend(std::span<const TunePoint> points, const AdviceOptions& options = {});
-/// What there is to say where nothing is sent: nothing is saved by holding rows.
+/// Returns what there is to say where nothing is sent: nothing is saved by holding rows.
 TuneAdvice recommend_without_link();
 
 }  // namespace hopfeed

@@ -1,7 +1,7 @@
-// What this machine's threads can do of a batch: sampling, gathering, completing, taking the digest. Measured
-// while all of it goes on at once, as in an epoch: workers make batches, a consumer takes them; threads that
-// share caches and memory are slower than one alone. Told are seconds on a core (CPU time), so that what else
-// runs on the machine counts little.
+// Measures what this machine's threads can do of a batch: sampling, gathering, completing, taking the digest.
+// It measures while all of it goes on at once, as in an epoch: workers make batches, a consumer takes them;
+// threads that share caches and memory are slower than one alone. Times are seconds on a core (CPU time), so
+// that what else runs on the machine counts little.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,7 +31,7 @@ struct RehearsalOptions {
 
 struct Rehearsal {
   std::int64_t batches = 0;
-  // Medians, of one thread's seconds on a core; 0 where it was not done.
+  // These are medians of one thread's seconds on a core; 0 where it was not done.
   double sample_seconds = 0;
   double gather_bytes_per_second = 0;
   double complete_bytes_per_second = 0;  // of the whole batch
@@ -42,14 +42,14 @@ struct Rehearsal {
 Rehearsal rehearse(const Dataset& dataset, std::span<const std::int64_t> seeds,
                    const RehearsalOptions& options);
 
-/// Seconds on a core, of the calling thread and of the whole process.
+/// Returns the seconds on a core, of the calling thread and of the whole process.
 double thread_cpu_seconds();
 double process_cpu_seconds();
-/// Cores that this process may use.
+/// Returns how many cores this process may use.
 int usable_cores();
 
-/// Bytes of float32 a second that a thread makes of rows that are stored otherwise (of int8; half floats are
-/// as fast, since it is the writing that takes the time).
+/// Returns the bytes of float32 a second that a thread makes of rows that are stored otherwise (of int8; half
+/// floats are as fast, since it is the writing that takes the time).
 double convert_rate();
 
 }  // namespace hopfeed

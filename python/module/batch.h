@@ -1,5 +1,5 @@
-// A batch as Python holds it. Its arrays are views of the slot that it lies in; each keeps the batch, and so
-// the slot, until it is gone.
+// PythonBatch is a batch as Python holds it. Its arrays are views of the slot that it lies in; each keeps the
+// batch, and so the slot, until it is gone.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -10,14 +10,14 @@ namespace hopfeed::python {
 
 class PythonBatch {
  public:
-  /// `copy`: its bytes are copied, and the slot is free again at once.
+  /// With `copy` its bytes are copied, and the slot is free again at once.
   PythonBatch(Batch batch, bool copy);
 
   const BatchView& view() const { return view_; }
-  /// Null: it lies in memory of the host.
+  /// Returns the batch's form on a device; null where it lies in memory of the host.
   const DeviceForm* device_form() const { return batch_ ? batch_->device_form() : nullptr; }
   bool is_copy() const { return !batch_; }
-  /// Batch::used_on, `stream` as an integer (torch.cuda.Stream.cuda_stream).
+  /// Notes work on a stream, as Batch::used_on; `stream` is an integer (torch.cuda.Stream.cuda_stream).
   void used_on(std::uintptr_t stream, int device) const;
 
  private:
@@ -26,7 +26,7 @@ class PythonBatch {
   BatchView view_;
 };
 
-/// The class Batch.
+/// Binds the class Batch.
 void bind_batch(nanobind::module_& module);
 
 }  // namespace hopfeed::python

@@ -1,11 +1,11 @@
-// A graph in NumPy arrays to a dataset folder, in this process: what `hopfeed-partition import numpy` does
-// with files.
+// Turns a graph in NumPy arrays into a dataset folder, in this process: what `hopfeed-partition import numpy`
+// does with files.
 #pragma once
 #include <nanobind/nanobind.h>
 
 namespace hopfeed::python {
 
-/// hopfeed._core.make_dataset and digest_of.
+/// Binds hopfeed._core.make_dataset and digest_of.
 void bind_conversion(nanobind::module_& module);
 
 }  // namespace hopfeed::python

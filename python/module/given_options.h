@@ -1,5 +1,5 @@
-// A dict of options, as Python code gives it, into hopfeed's options structs. Whatever does not fit is an
-// error that names the option and what was given.
+// GivenOptions takes a dict of options, as Python code gives it, into hopfeed's options structs. Whatever
+// does not fit is an error that names the option and what was given.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -53,7 +53,7 @@ class GivenOptions final : public FieldVisitor {
   nanobind::set taken_;
 };
 
-/// An array of one or two dimensions, C-contiguous, in memory of the host.
+/// An array has one or two dimensions, and lies C-contiguous in memory of the host.
 template <class T, int kDimensions>
 using GivenArray =
     nanobind::ndarray<const T, nanobind::ndim<kDimensions>, nanobind::c_contig, nanobind::device::cpu>;

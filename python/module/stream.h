@@ -1,5 +1,5 @@
-// A BatchStream as Python iterates it: the GIL is given up for all that waits, signals are looked for
-// meanwhile, and batches are copied once the caller holds too many.
+// PythonStream is a BatchStream as Python iterates it: the GIL is given up for all that waits, signals are
+// looked for meanwhile, and batches are copied once the caller holds too many.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -17,16 +17,17 @@ namespace hopfeed::python {
 
 class PythonStream {
  public:
-  /// Opens the loader. Without the GIL. Throws what its constructor throws.
+  /// Opens the loader. The caller does not hold the GIL. Throws what its constructor throws.
   explicit PythonStream(StreamOptions options);
 
-  /// nullopt at the end of the epoch. Throws what BatchStream::next throws, the exception of a Python signal
-  /// handler (KeyboardInterrupt), kInvalid where another thread has closed the stream.
+  /// Returns the next batch; nullopt at the end of the epoch. Throws what BatchStream::next throws, the
+  /// exception of a Python signal handler (KeyboardInterrupt), kInvalid where another thread has closed the
+  /// stream.
   std::optional<PythonBatch> next();
   void begin_epoch(std::int64_t epoch, std::int64_t start);
   /// Ends workers or connections; batches that are held stay. A next() of another thread ends with an error.
   void close();
-  /// `ask` of the open stream. Throws kInvalid where it is closed.
+  /// Returns `ask` of the open stream. Throws kInvalid where it is closed.
   template <class Ask>
   auto with_stream(Ask ask) {
     const std::lock_guard lock(mutex_);
@@ -41,7 +42,7 @@ class PythonStream {
   std::unique_ptr<BatchStream> stream_;
 };
 
-/// The class Stream.
+/// Binds the class Stream.
 void bind_stream(nanobind::module_& module);
 
 }  // namespace hopfeed::python

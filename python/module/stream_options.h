@@ -1,4 +1,4 @@
-// What a Stream is opened with: a loader over a dataset folder or over servers.
+// StreamOptions say what a Stream is opened with: a loader over a dataset folder or over servers.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -16,7 +16,7 @@ struct StreamOptions {
   std::optional<RemoteExecution> remote = std::nullopt;  // of servers
 };
 
-/// Arrays are copied. Throws kInvalid naming the option. With the GIL.
+/// Reads the options; arrays are copied. Throws kInvalid naming the option. The caller holds the GIL.
 StreamOptions stream_options(const nanobind::dict& given);
 
 /// The keywords of stream_options() that stand for fields, with their types, defaults and help.

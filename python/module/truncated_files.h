@@ -6,7 +6,7 @@ namespace hopfeed::python {
 
 /// From now on SIGBUS inside a file that hopfeed has mapped is survived, and told by require_whole_files()
 /// or, if nothing calls that before, as an exception in the main thread. Any other SIGBUS goes where it went
-/// before. With the GIL, once.
+/// before. Call it once, with the GIL.
 void survive_truncated_files();
 /// Throws kCorrupt naming the file where one was truncated since the last call.
 void require_whole_files();

@@ -1,5 +1,5 @@
-// A block from a server is looked at before anybody sees it: whether it is a block, and the one that was
-// asked for.
+// A BlockCheck looks at a block from a server before anybody sees it: whether it is a block, and the one that
+// was asked for.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@ namespace hopfeed {
 
 class BlockCheck {
  public:
-  /// `held`: rows of this client, null where it holds none; then a packed block is refused.
+  /// `held` are the rows of this client, null where it holds none; then a packed block is refused.
   explicit BlockCheck(const BatchSpec& spec, std::shared_ptr<const HeldRows> held = {});
   /// Throws kCorrupt naming `peer` and what differs. `block` begins at a multiple of 64.
   void check(std::span<const std::byte> block, const BatchKey& asked, const std::string& peer) const;

@@ -1,6 +1,7 @@
-// Connections to servers as fillers of a channel's slots. One I/O thread, the only one, takes the place of
-// worker mode's supervisor: it keeps the slots (SlotKeeper), waits on the fillers' bell beside the sockets,
-// and runs a ServerLink (server_link.h) for each connection.
+// O thread, the only one, takes the place of/ConnectionFillers fill a channel's slots by connections to
+// servers. One I/O thread, the only one, takes the place of/O thread, the only one, takes the place of worker
+// mode's supervisor: it keeps the slots (SlotKeeper), waits on the fillers' bell beside the sockets, and runs
+// a ServerLink (server_link.h) for each connection.
 //
 // A post is one connection that there should always be: it has a server of its own, goes to others in a ring
 // when it loses it, and comes home when that is back. Each post has two records of the channel, since a
@@ -43,10 +44,10 @@ struct ConnectionFillersOptions {
 
 class ConnectionFillers final : public SlotFillers {
  public:
-  /// Records of the channel that so many posts need.
+  /// Returns the records of the channel that so many posts need.
   static std::int64_t records(std::size_t posts) { return 2 * static_cast<std::int64_t>(posts); }
 
-  /// `first`: a connection of `context` with the job open. Starts the thread.
+  /// Starts the thread. `first` is a connection of `context` with the job open.
   ConnectionFillers(std::shared_ptr<ChannelHost> host, std::unique_ptr<wire::asio::io_context> context,
                     Caller caller, FirstContact first, ConnectionFillersOptions options);
   /// Closes the connections; no longer than a second, whatever the servers do.
@@ -87,7 +88,7 @@ class ConnectionFillers final : public SlotFillers {
   std::atomic<bool> stopping_{false};
 
   std::unique_ptr<wire::asio::io_context> context_;  // outlives all that is bound to it
-  // The thread's own, as all below.
+  // What follows is the thread's own.
   SlotKeeper keeper_;
   ServerList servers_;
   FailedBatches failed_;

@@ -1,5 +1,6 @@
-// Batches that servers could not make, and who has failed them: what is wrong may be that server's alone (its
-// disk, its memory, its workers), so each is asked of the others before it is the stream's error.
+// FailedBatches are batches that servers could not make, and who has failed them: what is wrong may be that
+// server's alone (its disk, its memory, its workers), so each is asked of the others before it is the
+// stream's error.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace hopfeed {
 
-/// What is to be done with a batch that a server has failed.
+/// AfterFailure says what is to be done with a batch that a server has failed.
 enum class AfterFailure {
   kIsFinal,       // it would fail anywhere: the stream's error
   kAskAgain,      // nobody else is there
@@ -20,17 +21,17 @@ enum class AfterFailure {
 
 class FailedBatches {
  public:
-  /// So often by one server, where no other has failed it too, and then it is final.
+  /// One server may fail it so often, where no other has failed it too, and then it is final.
   static constexpr int kMaxFailures = 3;
-  /// So often by any, after a wait for somebody else that was as long as the server waits: who owns a
-  /// partition is as far away for all of them.
+  /// All together may fail it so often after a wait for somebody else that was as long as the server waits:
+  /// who owns a partition is as far away for all of them.
   static constexpr int kMaxWaits = 2;
 
   explicit FailedBatches(std::size_t num_servers) : num_servers_(num_servers) {}
-  /// `server` has failed it. `may_ask`: whether another server is there, or may be tried.
+  /// Notes that `server` has failed it. `may_ask` says whether another server is there, or may be tried.
   AfterFailure note(std::size_t server, const PlannedBatch& batch, ErrorCode code,
                     const std::function<bool(std::size_t server)>& may_ask);
-  /// It has come.
+  /// Forgets a batch that has come.
   void forget(const PlannedBatch& batch);
 
  private:

@@ -1,5 +1,5 @@
-// The first words with servers, in the calling thread: whoever opens a stream wants to know at once what is
-// wrong. One server after the other is asked until one has answered all.
+// Has the first words with servers, in the calling thread: whoever opens a stream wants to know at once what
+// is wrong. One server after the other is asked until one has answered all.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstddef>
@@ -28,7 +28,7 @@ FirstContact talk_to_any(wire::asio::io_context& context, const RemoteExecution&
                          const std::vector<std::size_t>& order,
                          const std::function<wire::asio::awaitable<void>(Contact&)>& talk);
 
-/// All servers, from this one on in a ring.
+/// Returns all servers, from this one on in a ring.
 std::vector<std::size_t> ring_from(std::size_t first, std::size_t count);
 
 }  // namespace hopfeed

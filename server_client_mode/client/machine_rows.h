@@ -1,5 +1,5 @@
-// Rows that a client holds, of which a machine has one copy for all its ranks (channel/machine_memory.h):
-// who asks first loads them over the wire, the others map them.
+// MachineRows are rows that a client holds, of which a machine has one copy for all its ranks
+// (channel/machine_memory.h): who asks first loads them over the wire, the others map them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,13 +20,13 @@ struct MachineRowsOptions {
   const DatasetMeta& meta;
   const BatchOptions& batch;
   HeldShare share;
-  /// Loads all of them; whether they are finite. Throws.
+  /// Loads all of them; returns whether they are finite. Throws.
   std::function<bool(HeldRows& rows)> load;
-  /// Called about once a second while another rank loads them, or memory is taken for them.
+  /// It is called about once a second while another rank loads them, or memory is taken for them.
   std::function<void()> meanwhile;
 };
 
-/// Throws what load throws, kNoSpace.
+/// Gets the rows. Throws what load throws, kNoSpace.
 MachineRows machine_rows(const MachineRowsOptions& options);
 
 struct AgreedShare {
@@ -34,8 +34,8 @@ struct AgreedShare {
   std::shared_ptr<const void> agreement;  // lasts as long as somebody keeps it; null: there was nobody to ask
 };
 
-/// The share that the ranks of this machine hold of what `name` names: what the first of them decides. Free
-/// memory is another number in each rank, and the rows have to be the same.
+/// Returns the share that the ranks of this machine hold of what `name` names: what the first of them
+/// decides. Free memory is another number in each rank, and the rows have to be the same.
 AgreedShare agreed_share(const std::string& name, const std::function<HeldShare()>& decide);
 
 }  // namespace hopfeed

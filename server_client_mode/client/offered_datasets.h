@@ -1,5 +1,5 @@
-// Whether the servers of a client mean the same dataset by its name: while they are updated one after the
-// other, they do not.
+// Checks whether the servers of a client mean the same dataset by its name: while they are updated one after
+// the other, they do not.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstddef>
@@ -18,8 +18,8 @@ void check_offered(boost::asio::io_context& context, const RemoteExecution& remo
                    const std::vector<std::size_t>& servers, const FirstContact& first,
                    const DatasetMeta& meta);
 
-/// The fingerprint of what a server has under the name of `meta`, where it has not got `meta` itself; else
-/// "".
+/// Returns the fingerprint of what a server has under the name of `meta`, where it has not got `meta` itself;
+/// "" elsewhere.
 std::string other_under_the_name(const wire::Offer& offer, const DatasetMeta& meta);
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// A BatchStream whose batches servers make (server-client mode). The same bytes in the same order as Loader
-// gives, whatever happens to servers and connections.
+// RemoteLoader is a BatchStream whose batches servers make (server-client mode). The bytes come as Loader
+// gives them, in the same order, whatever happens to servers and connections.
 //
 //   RemoteLoader loader({.servers = wire::parse_addresses("10.0.0.1:9470,10.0.0.2:9470")},
 //                       {.batch = {.fanouts = {15, 10, 5}}, .deal = {.rank = rank, .world_size = world}});
@@ -40,7 +40,7 @@ class RemoteLoader final : public BatchStream {
   std::unique_ptr<class ChannelStream> stream_;
 };
 
-/// Streams from servers, for those who train.
+/// RemoteStreams opens streams from servers, for those who train.
 class RemoteStreams final : public StreamSource {
  public:
   /// Asks a server for the dataset's metadata. Throws as RemoteLoader.

@@ -1,4 +1,5 @@
-// The stream of server-client mode: connections to servers fill the slots of a channel in this process.
+// RemoteStream is the stream of server-client mode: connections to servers fill the slots of a channel in
+// this process.
 #pragma once
 #include <memory>
 

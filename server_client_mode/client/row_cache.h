@@ -1,5 +1,5 @@
-// The feature rows that a client holds (cache/held_rows.h): how many, and where they come from. Streams of
-// one process that ask for the same have one copy, as those that train and validate do.
+// Gets the feature rows that a client holds (cache/held_rows.h): how many, and where they come from. Streams
+// of one process that ask for the same have one copy, as those that train and validate do.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <memory>
@@ -19,11 +19,11 @@ namespace hopfeed {
 AgreedShare share_to_hold(const RemoteExecution& remote, const DatasetMeta& meta,
                           const BatchOptions& options);
 
-/// The rows of job.held: the copy of this process, or of the ranks of this machine (machine_rows.h), or from
-/// the server where the job is open. Where that one is lost on the way, the job is opened at another one
-/// whose rows are in the same order, `first` from then on. Null where nothing is to be held: also where NaN
-/// is looked for and they have some, since it has to be found in each batch's turn. Throws what the server
-/// refuses, or what the first one ended with where no other can take its place.
+/// Returns the rows of job.held: the copy of this process, or of the ranks of this machine (machine_rows.h),
+/// or from the server where the job is open. Where that one is lost on the way, the job is opened at another
+/// one whose rows are in the same order, `first` from then on. Null where nothing is to be held: also where
+/// NaN is looked for and they have some, since it has to be found in each batch's turn. Throws what the
+/// server refuses, or what the first one ended with where no other can take its place.
 std::shared_ptr<const HeldRows> held_rows(wire::asio::io_context& context, const Caller& caller,
                                           FirstContact& first, const RemoteExecution& remote, RemoteJob& job,
                                           const DatasetMeta& meta, std::shared_ptr<const void> agreement);

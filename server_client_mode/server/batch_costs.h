@@ -1,4 +1,5 @@
-// What batches cost, learnt from those that were made: by their job and about how many seeds they have.
+// BatchCosts are what batches cost, learnt from those that were made: by their job and about how many seeds
+// they have.
 #pragma once
 #include <compare>
 #include <cstddef>
@@ -11,10 +12,10 @@ namespace hopfeed {
 
 class BatchCosts {
  public:
-  /// `takes_long`: seconds from which on a batch is a long one.
+  /// A batch is a long one from `takes_long` seconds on.
   explicit BatchCosts(double takes_long) : takes_long_(takes_long) {}
 
-  /// Batches of one kind cost about the same.
+  /// Batches of one Kind cost about the same.
   struct Kind {
     std::uint32_t job = 0;
     int magnitude = 0;  // bits of the number of seeds
@@ -27,8 +28,8 @@ class BatchCosts {
     double bytes = 0;    // of the block
     bool is_long = false;
   };
-  /// Lately; of a kind that nothing is known of: a little time, no bytes, and long where there are many
-  /// seeds.
+  /// Returns what such a batch cost lately; of a kind that nothing is known of: a little time, no bytes, and
+  /// long where there are many seeds.
   Cost of(const BatchRequest& batch) const;
   bool knows(const Kind& kind) const { return costs_.contains(kind); }
 

@@ -1,6 +1,6 @@
-// What happened, one line an event: "t=12.345 event=connected client=trainer-3 ...". Values are such that a
-// line can be split at spaces; what came from a client is escaped, so that it can fake no line. What is empty
-// is left out.
+// EventLog tells what happened, a line an event: "t=12.345 event=connected client=trainer-3 ...". Values are
+// such that a line can be split at spaces; what came from a client is escaped, so that it can fake no line.
+// What is empty is left out.
 //
 // "event=left_out lines=123" counts lines that were not written: strangers, who may come in any number, are
 // told in kStrangersLines lines a second at most, and nobody waits for a reader who has stopped. It comes
@@ -20,17 +20,18 @@
 
 namespace hopfeed {
 
-/// "text" where it holds anything but letters, digits and ._:/@+-, with \x2A for what cannot be printed.
+/// Returns the value, as "text" where it holds anything but letters, digits and ._:/@+-, with \x2A for what
+/// cannot be printed.
 std::string log_value(std::string_view text);
 
 class EventLog {
  public:
   static constexpr int kStrangersLines = 10;
   using Values = std::vector<std::pair<std::string_view, std::string>>;
-  /// `write` is called by a thread of the log's own, and may wait (EventQueue). Null: nobody reads.
+  /// `write` is called by a thread of the log's own, and may wait (EventQueue); null: nobody reads.
   explicit EventLog(const EventQueue::Write& write);
   ~EventLog();
-  /// Any thread; never waits. Names of events and keys are ours.
+  /// Adds an event. Any thread; never waits. Names of events and keys are ours.
   void add(std::string_view event, const Values& values = {}) const;
 
  private:

@@ -1,5 +1,6 @@
-// Lines of the event log on their way to whoever reads them. A thread of their own writes them, so that a
-// reader who has stopped holds up nobody; what comes while kMaxEventBytes wait finds no place.
+// An EventQueue has lines of the event log on their way to whoever reads them. A thread of its own writes
+// them, so that a reader who has stopped holds up nobody; what comes while kMaxEventBytes wait finds no
+// place.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -12,7 +13,7 @@ namespace hopfeed {
 class EventQueue {
  public:
   using Write = std::function<void(const std::string& line)>;
-  /// How long its end waits for lines that are on their way.
+  /// Its end waits so long for lines that are on their way.
   static constexpr std::chrono::milliseconds kFarewell{1'000};
 
   /// `write` may wait for as long as it likes, and must not throw. Throws kNoSpace where no thread can start.
@@ -22,7 +23,7 @@ class EventQueue {
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
-  /// Pushes a line; any thread, never waits. False: there is no place.
+  /// Pushes a line; any thread, never waits. Returns false where there is no place.
   bool try_push(std::string line);
   /// Pushes a line that has a place at any time.
   void push(std::string line);

@@ -1,5 +1,5 @@
-// Whose batch is made next. The requests of all clients wait here, those of one by their numbers (lower
-// first), and worker seconds are shared fairly among the clients, however different their batches are
+// FairPlan says whose batch is made next. The requests of all clients wait here, those of one by number
+// (lower first), and worker seconds are shared fairly among the clients, however different their batches are
 // (virtual_time.h). A batch is charged when it is planned, by what batches of its kind took lately
 // (batch_costs.h), and corrected once it is known.
 //
@@ -35,38 +35,38 @@ struct FairPlanOptions {
   /// are so many planned as make `ahead` seconds of work for each; between these two batches for each and two
   /// more, as long as that is no longer than `longest_ahead`.
   double ahead = 0.001, longest_ahead = 0.02;
-  /// Seconds from which on a batch is a long one, which short ones of others should not wait for.
+  /// Batches of so many seconds and more are long ones, which short batches of others should not wait for.
   double takes_long = 0.2;
-  /// Seconds for which a worker is kept free for those who asked for a short batch last.
+  /// A worker is kept free for so many seconds for those who asked for a short batch last.
   double kept_free = 1;
   std::function<double()> clock = nullptr;  // seconds; none: the steady clock
 };
 
-/// As every BatchPlan it is guarded by the lock of the channel.
+/// It is guarded by the lock of the channel, as every BatchPlan is.
 class FairPlan final : public BatchPlan {
  public:
   explicit FairPlan(const FairPlanOptions& options);
   ~FairPlan() override;
 
-  /// `who`: what a client that comes back is known by; it still owes what it owed when it left.
+  /// Adds a client. `who` is what one that comes back is known by; it still owes what it owed when it left.
   void join(std::uint64_t client, const std::string& who = {});
   /// Forgets a client with all that it asked for, blocks that it still holds included. Returns the sequences
   /// that are under way, to be abandoned.
   std::vector<std::uint64_t> leave(std::uint64_t client);
-  /// `request`: a number of the client's, which is not waiting or under way.
+  /// Adds a request; `request` is a number of the client's, which is not waiting or under way.
   void push(std::uint64_t client, std::uint64_t request, const BatchRequest& batch);
   /// Forgets a request that waits. One that is under way is made all the same, for nobody: its client is
   /// charged what it cost, which is not known before, and could else have work done for nothing.
   void withdraw(std::uint64_t client, std::uint64_t request);
   /// Forgets the requests of a job, whoever asked; returns the sequences that are under way, to be abandoned.
   std::vector<std::uint64_t> refuse(std::uint32_t job);
-  /// Nobody has the job open any more: what was learnt of it is forgotten.
+  /// Forgets what was learnt of a job that nobody has open any more.
   void forget(std::uint32_t job) { costs_.forget(job); }
 
   std::optional<PlannedBatch> next() override;
   std::int64_t left() const override { return waiting_; }
 
-  /// A batch of this plan is made, or failed (no bytes).
+  /// Made is a batch of this plan that is made, or failed (no bytes).
   struct Made {
     std::uint64_t sequence = 0;
     double seconds = 0;     // of a worker
@@ -76,14 +76,14 @@ class FairPlan final : public BatchPlan {
     std::uint64_t client = 0, request = 0;
     std::uint32_t job = 0;
   };
-  /// Nothing where nobody wants it any more; then it counts for nobody.
+  /// Returns whose batch it is; nothing where nobody wants it any more; then it counts for nobody.
   std::optional<Whose> made(const Made& batch);
-  /// A block's slot is free again. Nothing where the client is gone.
+  /// Notes that a block's slot is free again; does nothing where the client is gone.
   void freed(std::uint64_t client, std::size_t bytes);
 
-  /// Whether requests of the client wait and cannot be planned because of the blocks that it holds.
+  /// Returns whether requests of the client wait and cannot be planned because of the blocks that it holds.
   bool held_back(std::uint64_t client) const;
-  /// The lowest request that waits.
+  /// Returns the lowest request of the client that waits.
   std::optional<std::uint64_t> lowest(std::uint64_t client) const;
 
   struct ClientLoad {
@@ -92,8 +92,8 @@ class FairPlan final : public BatchPlan {
     double worker_seconds = 0;  // that it has had
   };
   ClientLoad load(std::uint64_t client) const;
-  /// Whether all that is asked for is one batch, so small that going to sleep and being woken costs more. Of
-  /// several, those that are made meanwhile are sent together, which costs less than each by itself.
+  /// Returns whether all that is asked for is one batch, so small that going to sleep and being woken costs
+  /// more. Several that are made meanwhile are sent together, which costs less than each by itself.
   bool expects_soon() const;
   std::int64_t under_way() const { return static_cast<std::int64_t>(under_way_.size()); }
 
@@ -146,7 +146,7 @@ class FairPlan final : public BatchPlan {
   OfQueues<std::int64_t> under_way_of_{};
   OfQueues<double> charged_ahead_{};  // of what is under way
   std::size_t bytes_in_use_ = 0;      // of blocks, and expected of what is under way
-  /// The last two clients that had short batches planned, the last first.
+  /// AskedShort are the last two clients that had short batches planned, the last first.
   struct AskedShort {
     std::uint64_t client = 0;
     double when = -1e18;

@@ -1,6 +1,6 @@
-// Threads that open jobs beside the event loop. Equal jobs are opened one after the other, others at the same
-// time; those whose sampler is a plugin's are tried first, which may take long, and have threads of their
-// own.
+// JobOpeners are threads that open jobs beside the event loop. Equal jobs are opened one after the other,
+// others at the same time; those whose sampler is a plugin's are tried first, which may take long, and have
+// threads of their own.
 #pragma once
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -11,11 +11,11 @@
 
 namespace hopfeed {
 
-/// Used by the event loop's thread.
+/// The event loop's thread uses them.
 class JobOpeners {
  public:
   using Turn = boost::asio::strand<boost::asio::thread_pool::executor_type>;
-  /// Where the job of this content is to be opened; kept until it is.
+  /// Returns where the job of this content is to be opened, and keeps it until it is.
   std::shared_ptr<Turn> turn(const std::string& content, bool hopfeeds_own) {
     std::erase_if(turns_, [](const auto& entry) { return entry.second.expired(); });
     std::weak_ptr<Turn>& known = turns_[content];

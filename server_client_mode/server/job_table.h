@@ -1,6 +1,6 @@
-// The jobs that a server's clients have open. Jobs of equal specs are one, whoever opened them: they have a
-// number of the server's, by which its workers know them. A job that nobody has open stays for a while, since
-// clients come back.
+// A JobTable has the jobs that a server's clients have open. Jobs of equal specs are one, whoever opened
+// them: they have a number of the server's, by which its workers know them. A job that nobody has open stays
+// for a while, since clients come back.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -26,13 +26,13 @@ struct JobTableOptions {
   std::size_t largest_block = 0;     // no slot is larger
   std::size_t max_jobs = 1'024;      // that are open or kept
   std::chrono::milliseconds kept{};  // without anybody who has it open
-  // For the trial of a plugin's sampler (worker_mode/plugin_trial.h).
+  // It is for the trial of a plugin's sampler (worker_mode/plugin_trial.h).
   std::string worker_program = {};
   std::vector<std::string> plugins = {};
   std::chrono::milliseconds start_deadline{30'000};
 };
 
-/// Any thread but where it says otherwise.
+/// Any thread may use it but where it says otherwise.
 class JobTable {
  public:
   using Clock = std::chrono::steady_clock;
@@ -45,14 +45,14 @@ class JobTable {
     wire::Opened answer;
   };
   /// Opens a job for one client, who has to close it. Takes as long as a loader's start, so it runs beside
-  /// the event loop, one call at a time. `seeds`: those that the spec names by hash, else null. Throws
+  /// the event loop, one call at a time. `seeds` are those that the spec names by hash, else null. Throws
   /// kVersion for a spec of other rules, kNotFound for a dataset or sampler that is not served, kInvalid,
   /// kNoSpace where its batches cannot fit, and why the job was refused.
   Opened open(const wire::Open& open, std::shared_ptr<const StoredSeeds> seeds);
   void close(std::uint32_t job);
-  /// For the workers.
+  /// Finds the files of a job for the workers.
   JobFiles find(std::uint32_t job) const;
-  /// Its batches kill workers.
+  /// Refuses a job whose batches kill workers.
   void refuse(std::uint32_t job, const Error& cause);
   std::optional<Error> why_refused(std::uint32_t job) const;
   /// Forgets jobs that nobody had open for too long; returns their numbers.

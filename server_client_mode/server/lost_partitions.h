@@ -1,5 +1,5 @@
-// Which partitions of the served datasets have no server among the peers: told in the log once each time that
-// one is lost and found again, and shown in the status.
+// LostPartitions says which partitions of the served datasets have no server among the peers: in the log once
+// each time that one is lost and found again, and in the status.
 #pragma once
 #include <chrono>
 #include <map>
@@ -21,9 +21,9 @@ struct LostPartition {
 
 class LostPartitions {
  public:
-  /// Both must outlive it.
+  /// `datasets` and `log` must outlive it.
   LostPartitions(const ServedDatasets& datasets, const EventLog& log) : datasets_(datasets), log_(log) {}
-  /// Now and then, by one thread.
+  /// Looks; one thread calls it now and then.
   void look();
   std::vector<LostPartition> list() const;
 

@@ -1,5 +1,5 @@
-// /metrics, /healthz and /readyz over HTTP, for Prometheus and for orchestrators; GET and HEAD alone. Nothing
-// of it is secret, but it is meant for this machine or its own network.
+// Serves /metrics, /healthz and /readyz over HTTP, for Prometheus and for orchestrators; GET and HEAD alone.
+// Nothing of it is secret, but it is meant for this machine or its own network.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -14,8 +14,8 @@ struct MetricsPages {
   std::function<bool()> ready;  // to take batches: not draining, not failed
 };
 
-/// Connections without a request to answer, the one that waits longest first: it is closed where there are
-/// too many.
+/// IdleConnections have no request to answer; the one that waits longest is first, and is closed where there
+/// are too many.
 using IdleConnections = std::list<boost::asio::generic::stream_protocol::socket*>;
 
 /// Answers the requests of one connection until it ends or is silent for too long. Never throws. `idle` and

@@ -1,5 +1,5 @@
-// What a server answers to machines that have other partitions of its datasets: on threads of its own, from
-// its own partitions alone, beside all that it does for clients.
+// PeerAnswers is what a server answers to machines that have other partitions of its datasets: on threads of
+// its own, from its own partitions alone, beside all that it does for clients.
 #pragma once
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
@@ -24,14 +24,14 @@ class PeerAnswers {
   PeerAnswers(const ServedDatasets& datasets, boost::asio::any_io_executor loop, std::size_t num_threads);
   ~PeerAnswers();
 
-  /// The dataset with a fingerprint. Throws kNotFound telling what there is.
+  /// Returns the dataset with a fingerprint. Throws kNotFound naming the datasets that it has.
   const ServedDataset& dataset(const std::string& fingerprint) const {
     return datasets_.by_fingerprint(fingerprint);
   }
   static wire::Partitions partitions_of(const ServedDataset& dataset);
 
   using Done = std::function<void(PeerAnswer answer, const std::optional<Error>& error)>;
-  /// Answers a question of the dataset, with a checksum behind the answer; `done` is called by the loop's
+  /// Answers a question about the dataset, with a checksum behind the answer; `done` is called by the loop's
   /// thread.
   void answer(const ServedDataset& dataset, std::uint64_t request, wire::Bytes question, Done done);
 
@@ -39,7 +39,7 @@ class PeerAnswers {
     std::atomic<std::int64_t> questions{0}, refused{0}, question_bytes{0}, answer_bytes{0};
   };
   const Counts& counts() const { return counts_; }
-  /// The counts of the owners of all datasets together.
+  /// Returns the counts of the owners of all datasets together.
   PartitionOwner::Counts owner_counts() const;
 
  private:

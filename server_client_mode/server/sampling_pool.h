@@ -1,6 +1,7 @@
-// The sampling workers of a server and the slots that they fill: worker mode's channel and supervisor,
-// planned from a FairPlan. One thread, the event loop's, asks for batches and takes them; the supervisor's
-// keeps the workers alive, tells them what their jobs are, and refuses a job whose batches kill them.
+// A SamplingPool has the sampling workers of a server and the slots that they fill: worker mode's channel and
+// supervisor, planned from a FairPlan. One thread, the event loop's, asks for batches and takes them; the
+// supervisor's keeps the workers alive, tells them what their jobs are, and refuses a job whose batches kill
+// them.
 #pragma once
 #include <array>
 #include <chrono>
@@ -27,7 +28,7 @@
 
 namespace hopfeed {
 
-/// Slots, and bytes of the largest block that each can hold.
+/// Plans the slots, and the bytes of the largest block that each can hold.
 ChannelPlan plan_sampling_pool(std::int64_t num_workers, std::size_t max_memory);
 
 struct SamplingPoolOptions {
@@ -40,8 +41,8 @@ struct SamplingPoolOptions {
   std::size_t max_memory = 0;        // bytes that slots may take, the allowance for the lowest included
   std::size_t max_batch_memory = 0;  // as ServerOptions
   std::chrono::milliseconds batch_deadline{}, start_deadline{};
-  /// A batch that has killed so many is failed; a job whose batches have killed more in a row, or that has a
-  /// few such batches, is refused.
+  /// A batch that has killed so many workers is failed; a job whose batches have killed more in a row, or
+  /// that has a few such batches, is refused.
   int max_worker_deaths = 3;
   FindJob find_job = nullptr;  // any thread
   /// Both are called by the supervisor's thread, without a lock, and must not throw.
@@ -60,13 +61,14 @@ class SamplingPool {
   // ---- the event loop's thread
   void join(std::uint64_t client, const std::string& who = {});
   void leave(std::uint64_t client);
-  /// settle() plans it.
+  /// Asks for a batch, which settle() plans.
   void ask(std::uint64_t client, std::uint64_t request, const BatchRequest& batch);
-  /// Nobody wants it any more, wherever it is before made() told of it.
+  /// Withdraws a batch: nobody wants it any more, wherever it is before made() told of it.
   void withdraw(std::uint64_t client, std::uint64_t request);
   void forget(std::uint32_t job);
 
-  /// A batch that a client has asked for: its block in a slot, until free(), or why there is none.
+  /// A Block is a batch that a client has asked for: it lies in a slot until free(), or says why there is
+  /// none.
   struct Block {
     std::uint64_t client = 0, request = 0;
     std::uint32_t job = 0, slot = 0, worker = 0;
@@ -76,9 +78,10 @@ class SamplingPool {
   };
   /// Takes what is made by now, and plans, grants and frees what can be.
   std::vector<Block> settle();
-  /// Whether something was asked for or given back since then.
+  /// Returns whether something was asked for or given back since the last settle().
   bool has_news() const { return news_; }
-  /// Stays awake for what settle() has planned, where that is made in no time. Whether something happened.
+  /// Stays awake for what settle() has planned, where that is made in no time. Returns whether something
+  /// happened.
   bool stay_awake() const;
   void free(const Block& block);
   bool held_back(std::uint64_t client) const;
@@ -87,7 +90,7 @@ class SamplingPool {
   /// From now on blocks may take so many bytes, beside the allowance for one.
   void limit_blocks(std::size_t bytes);
 
-  /// Readable where something is made, or memory is asked for, after listen().
+  /// Returns a descriptor that is readable where something is made, or memory is asked for, after listen().
   int doorbell() const { return host_->doorbell().fd(); }
   void drain_doorbell() { host_->doorbell().drain(); }
   void listen() { host_->view().control().loader_event.listen(); }
@@ -106,7 +109,7 @@ class SamplingPool {
   Load load() const;
 
  private:
-  /// What the workers that died of a job's batches died of.
+  /// Deaths says what the workers that died of a job's batches died of.
   struct Deaths {
     int in_a_row = 0;                                       // since the last batch that was made
     std::map<std::array<std::int64_t, 3>, int> by_batch{};  // epoch, first, count; without those made since

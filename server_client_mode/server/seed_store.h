@@ -1,6 +1,7 @@
-// Seeds that clients gave (BatchSource::pack()), by the SHA-256 that this server took of them. Each lies once
-// in a memfd, which the workers map, and which takes memory only as they come. They stay while a job uses
-// them, and for a while after; all together take no more than their part of the server's memory.
+// A SeedStore has seeds that clients gave (BatchSource::pack()), by the SHA-256 that this server took of
+// them. Each pack lies once in a memfd, which the workers map, and which takes memory only as it comes. Packs
+// stay while a job uses them, and for a while after; all together take no more than their part of the
+// server's memory.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -16,19 +17,19 @@
 
 namespace hopfeed {
 
-/// The bytes of one pack, mapped.
+/// StoredSeeds are the bytes of one pack, mapped.
 class StoredSeeds {
  public:
-  /// Addresses alone. Throws kNoSpace or kIo.
+  /// Takes addresses alone. Throws kNoSpace or kIo.
   explicit StoredSeeds(std::size_t bytes);
   ~StoredSeeds();
   StoredSeeds(const StoredSeeds&) = delete;
   StoredSeeds& operator=(const StoredSeeds&) = delete;
 
-  /// Takes memory for the first `bytes`. By who receives them; throws kNoSpace or kIo.
+  /// Takes memory for the first `bytes`. Who receives them calls it; throws kNoSpace or kIo.
   void back(std::size_t bytes);
   std::size_t backed() const { return backed_; }
-  /// Written once, by who receives them, before they are kept; where they are backed.
+  /// Returns the bytes. Who receives them writes them once, before they are kept, where they are backed.
   std::span<std::byte> bytes() const { return bytes_; }
   const std::shared_ptr<const OwnedFd>& fd() const { return fd_; }
 
@@ -38,7 +39,7 @@ class StoredSeeds {
   std::size_t backed_ = 0;
 };
 
-/// Any thread.
+/// Any thread may use it.
 class SeedStore {
  public:
   using Clock = std::chrono::steady_clock;
@@ -48,16 +49,16 @@ class SeedStore {
   };
   explicit SeedStore(Options options) : options_(options) {}
 
-  /// For seeds that are about to come, of which nothing is counted so far. Throws kNoSpace naming the bound
-  /// where they are more than half of all that is kept, which one client may not have.
+  /// Makes a place for seeds that are about to come, of which nothing is counted so far. Throws kNoSpace
+  /// naming the bound where they are more than half of all that is kept, which one client may not have.
   std::shared_ptr<StoredSeeds> make(std::size_t bytes);
-  /// Memory for the first `bytes` of them; where it lacks, those that nobody uses go first. It is given back
-  /// with the last pointer. Takes its time, so it runs beside the event loop. Throws kNoSpace naming the
-  /// bound.
+  /// Takes memory for the first `bytes` of them; where it lacks, those that nobody uses go first. It is given
+  /// back with the last pointer. It takes its time, so it runs beside the event loop. Throws kNoSpace naming
+  /// the bound.
   void grow(StoredSeeds& seeds, std::size_t bytes);
-  /// Takes their hash and keeps them under it; the same ones twice are kept once. Returns the hash.
+  /// Takes the hash of seeds and keeps them under it; the same ones twice are kept once. Returns the hash.
   std::string keep(const std::shared_ptr<StoredSeeds>& seeds);
-  /// Null where they are not here (any more).
+  /// Returns null where they are not here (any more).
   std::shared_ptr<const StoredSeeds> find(const std::string& sha256);
   /// Lets go of what nobody has used for too long.
   void expire(Clock::time_point now = Clock::now());
@@ -68,13 +69,14 @@ class SeedStore {
     std::shared_ptr<const StoredSeeds> seeds;
     Clock::time_point last_used;
   };
-  /// The oldest that nobody uses, so that `bytes` more fit; the caller lets go of them, without the lock.
+  /// Takes out the oldest that nobody uses, so that `bytes` more fit; the caller lets go of them, without the
+  /// lock.
   std::vector<std::shared_ptr<const StoredSeeds>> take_unused_for(std::size_t bytes);
 
   const Options options_;
   mutable Mutex mutex_;
   std::map<std::string, Kept> kept_ GUARDED_BY(mutex_);
-  /// Bytes of all seeds that live, also of those that are not kept yet or only used.
+  /// It counts the bytes of all seeds that live, also of those that are not kept yet or only used.
   std::shared_ptr<std::atomic<std::size_t>> counted_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 

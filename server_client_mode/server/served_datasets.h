@@ -1,5 +1,5 @@
-// The datasets that a server offers, opened once, and told apart by the fingerprint of their content: several
-// may have one name.
+// ServedDatasets are the datasets that a server offers, opened once, and told apart by the fingerprint of
+// their content: several may have one name.
 #pragma once
 #include <memory>
 #include <string>
@@ -30,18 +30,18 @@ class ServedDatasets {
   explicit ServedDatasets(const std::vector<std::string>& folders, const FeatureTiers& tiers = {},
                           const PeerOptions& partitions = {});
 
-  /// By fingerprint. Throws kNotFound telling what there is.
+  /// Returns a dataset by fingerprint. Throws kNotFound naming the datasets that there are.
   const ServedDataset& by_fingerprint(const std::string& fingerprint) const;
-  /// By fingerprint or by name, which only one may have; empty: the only one. Throws kNotFound or kInvalid
-  /// telling what there is.
+  /// Returns a dataset by fingerprint or by name, which only one may have; empty: the only one. Throws
+  /// kNotFound or kInvalid naming the datasets that there are.
   const ServedDataset& by_title(const std::string& title) const;
   std::vector<wire::Offer::Dataset> offer() const;
   const std::vector<ServedDataset>& all() const { return datasets_; }
-  /// What the other side may read of an error: datasets by their names, and no places.
+  /// Returns what the other side may read of an error: datasets by their names, and no places.
   Error told(const Error& error) const;
 
  private:
-  /// "products (1f2e...), products (7a01...)"
+  /// Returns their names: "products (1f2e...), products (7a01...)".
   std::string list() const;
   std::vector<ServedDataset> datasets_;
   std::vector<NamedPlace> places_;

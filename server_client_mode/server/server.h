@@ -1,5 +1,5 @@
-// A sampling server: its workers make batches for any number of clients, which connect, open jobs and ask for
-// batches. docs/architecture.md ("Server-client mode") has the picture.
+// A Server is a sampling server: its workers make batches for any number of clients, which connect, open jobs
+// and ask for batches. docs/architecture.md ("Server-client mode") has the picture.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -24,14 +24,14 @@ class Server {
 
   wire::Address address() const;  // with the port that it got
   std::optional<wire::Address> metrics_address() const;
-  /// What was asked for is delivered, nothing new is taken; clients are told. Any thread.
+  /// Drains it: what was asked for is delivered, nothing new is taken; clients are told. Any thread.
   void drain();
-  /// Whether it is drained and nobody waits for anything any more; waits `limit` at most. Throws why the
-  /// server has failed.
+  /// Returns whether the server is drained and nobody waits for anything any more; waits `limit` at most.
+  /// Throws why the server has failed.
   bool wait_until_drained(std::chrono::milliseconds limit);
   /// Reads certificates again, for connections to come. Any thread.
   void reload_tls();
-  /// The server's state as kStatus gives it: JSON (docs/protocol.md).
+  /// Returns the server's state as kStatus gives it: JSON (docs/protocol.md).
   std::string status_json() const;
   std::vector<int> worker_pids() const;  // for tests
 

@@ -1,5 +1,5 @@
-// What the sessions of a server share. All of it is used by the event loop's thread alone, but for what says
-// otherwise itself.
+// A ServerContext is what the sessions of a server share. The event loop's thread alone uses it, but for what
+// says otherwise itself.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -26,7 +26,7 @@
 
 namespace hopfeed {
 
-/// Over the server's life.
+/// ServerTotals are sums over the server's life.
 struct ServerTotals {
   std::int64_t connections = 0, refused_connections = 0, failed_logins = 0;
   std::int64_t batches = 0, batch_bytes = 0;  // sent
@@ -41,27 +41,27 @@ struct ServerContext {
   SeedStore& seeds;
   JobTable& jobs;
   SamplingPool& pool;
-  /// For what would hold up the loop: hashing seeds, clusters.
+  /// It is for what would hold up the loop: hashing seeds, clusters.
   boost::asio::thread_pool& beside;
   JobOpeners& openers;
   PeerAnswers& peers;
   wire::Offer offer = {};
   bool draining = false;
-  // Connections that are logged in, each of them one of these.
+  // Each connection that is logged in is one of these.
   std::int64_t clients = 0;    // have opened a job, now or before, or are about to
   std::int64_t machines = 0;   // ask about partitions
   std::int64_t onlookers = 0;  // neither of these so far
   ServerTotals totals = {};
   std::function<std::shared_ptr<const wire::Bytes>()> status = nullptr;           // JSON
   std::map<const ServedDataset*, std::shared_ptr<const wire::Bytes>> metas = {};  // that were asked for
-  /// Sessions that may have to give a block up (Session::relieve), after the next settle().
+  /// These sessions may have to give a block up (Session::relieve), after the next settle().
   std::vector<std::uint64_t> to_relieve = {};
 
-  /// Whether nobody can log in any more.
+  /// Returns whether nobody can log in any more.
   bool full() const { return clients + onlookers >= options.max_clients + kMaxOnlookers; }
 };
 
-/// Runs `work` there and waits for its end; throws what it throws.
+/// Runs `work` on that executor and waits for its end; throws what it throws.
 inline boost::asio::awaitable<void> run_on(boost::asio::any_io_executor where, std::function<void()> work) {
   auto body = [](std::function<void()> task) -> boost::asio::awaitable<void> {
     task();

@@ -1,4 +1,4 @@
-// What a sampling server is started with: what it serves and where, and its limits.
+// ServerOptions say what a sampling server is started with: what it serves and where, and its limits.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -40,8 +40,8 @@ struct ServerOptions {
   FeatureTiers features = {};   // where workers read rows of features from; each dataset has a row cache
   PeerOptions partitions = {};  // where this machine has some partitions of the datasets only
   std::int64_t peer_threads = 2;  // that answer machines which have other partitions
-  /// One line for each event, without a line end; called by a thread of its own, so that it may wait. Must
-  /// not throw. A call that has not come back a second after the server's end is left behind with that
+  /// It gets one line for each event, without a line end, on a thread of its own, so that it may wait. It
+  /// must not throw. A call that has not come back a second after the server's end is left behind with that
   /// thread.
   std::function<void(const std::string& line)> log = nullptr;
 

@@ -1,5 +1,5 @@
-// The picture of a server at one moment, as JSON for `hopfeed-server status` and hopfeed-top, and in
-// Prometheus' text format for /metrics. docs/protocol.md has the JSON's fields.
+// A ServerStatus is the picture of a server at one moment, as JSON for `hopfeed-server status` and
+// hopfeed-top, and in Prometheus' text format for /metrics. docs/protocol.md has the JSON's fields.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct ServerStatus {
   ServerTotals totals;
   std::uint64_t accept_pauses = 0;  // for lack of descriptors
   std::vector<LostPartition> lost_partitions;
-  /// To machines that have other partitions; bytes without headers.
+  /// Peers counts what went to machines that have other partitions; bytes are without headers.
   struct Peers {
     std::int64_t questions = 0, refused = 0, question_bytes = 0, answer_bytes = 0;
     PartitionOwner::Counts of;
@@ -35,7 +35,8 @@ struct ServerStatus {
 };
 
 std::string status_json(const ServerStatus& status);
-/// Labels are slot states, numbers of workers and stages: no name that a client chose.
+/// Returns the text for /metrics. Labels are slot states, numbers of workers and stages: no name that a
+/// client chose.
 std::string metrics_text(const ServerStatus& status);
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// A server at work: what it opened, whom it serves, and the loop that does so. The constructor and what says
-// "any thread" may be called by any; all else belongs to the thread that is in run().
+// Serving is a server at work: what it opened, whom it serves, and the loop that does so. The constructor and
+// what says "any thread" may be called by any; all else belongs to the thread that is in run().
 #pragma once
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -28,11 +28,11 @@ namespace hopfeed {
 
 class Serving {
  public:
-  /// Throws what Server's constructor throws.
+  /// Opens the server. Throws what Server's constructor throws.
   explicit Serving(const ServerOptions& options);
   ~Serving();  // NOLINT(bugprone-exception-escape): stop() throws without memory alone
   void wait_until_ready() { pool_.wait_until_ready(); }
-  /// Until stop(). Never throws.
+  /// Runs until stop(). Never throws.
   void run();
 
   // ---- any thread

@@ -1,5 +1,5 @@
-// Connections that have not logged in so far. From one address come kMaxStrangersOfOne at a time, so that one
-// who opens them without end holds up nobody else.
+// Strangers are connections that have not logged in so far. kMaxStrangersOfOne may come from one address at a
+// time, so that one who opens them without end holds up nobody else.
 #pragma once
 #include <map>
 #include <memory>
@@ -11,9 +11,10 @@ namespace hopfeed {
 
 class Strangers {
  public:
-  /// Held until the connection has logged in, or ends.
+  /// A Place is held until the connection has logged in, or ends.
   using Place = std::shared_ptr<const void>;
-  /// Null: there are as many from there as it takes. `network`: wire::network_of; "" has no limit.
+  /// Returns a place; null where there are as many from the network as it takes. `network` is
+  /// wire::network_of; "" has no limit.
   Place let_in(const std::string& network) {
     const auto at = counts_->try_emplace(network, 0).first;
     if (!network.empty() && at->second >= kMaxStrangersOfOne) return nullptr;

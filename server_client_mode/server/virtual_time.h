@@ -1,6 +1,7 @@
-// Turns of those who share something, by start-time fair queueing (Goyal et al., "Start-time Fair Queuing",
-// 1996): each has a virtual time, what it has had so far, and the one with the least is served. Who rests,
-// for want of work or because it takes nothing, goes on at about the time of the others: nobody saves up.
+// VirtualTime gives turns to those who share something, by start-time fair queueing (Goyal et al.,
+// "Start-time Fair Queuing", 1996): each has a virtual time, what it has had so far, and the one with the
+// least is served. Who rests, for want of work or because it takes nothing, goes on at about the time of the
+// others: nobody saves up.
 #pragma once
 #include <algorithm>
 
@@ -14,18 +15,18 @@ struct Turn {
 class VirtualTime {
  public:
   double now() const { return now_; }
-  /// When it would be served.
+  /// Returns when a turn would be served.
   double start(const Turn& turn) const {
     return turn.resting ? std::max(turn.time, now_ - kCredit) : turn.time;
   }
-  /// It is served now, which is charged by adding to its time.
+  /// Serves a turn now, which is charged by adding to its time.
   void serve(Turn& turn) {
     turn = {.time = start(turn), .resting = false};
     now_ = std::max(now_, turn.time);
   }
 
  private:
-  /// That one may lag behind after a rest: the way to it and back is no rest, and costs it nothing.
+  /// A turn may lag so far behind after a rest: the way to it and back is no rest, and costs it nothing.
   static constexpr double kCredit = 0.05;
   double now_ = 0;
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/peers.sh without the peers: its options, the runner with programs that only pretend, the table, the chart, the export; and
+"""bench/peers.sh without the other loaders: its options, the runner with programs that only pretend, the table, the chart, the export; and
 hopfeed's own part on a tiny graph."""
 import json
 import os
@@ -16,7 +16,7 @@ NUMPY_PYTHON = sys.argv.pop(1) if len(sys.argv) > 1 else None  # where there is 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEERS = ROOT / "bench/peers"
 
-# Stands in for a peer's python: prints the report that it finds for its measure and settings, and writes down how it was called.
+# Stands in for a loader's python: prints the report that it finds for its measure and settings, and writes down how it was called.
 PRETENDER = """#!/usr/bin/env python3
 import json, os, pathlib, subprocess, sys, time
 here = pathlib.Path(__file__).resolve().parents[1]
@@ -168,7 +168,7 @@ class Chart(Case):
         self.assertAlmostEqual(bars[1] / bars[0], 3 / 30, delta=0.01)
         self.assertAlmostEqual(bars[2] / bars[0], 6 / 30, delta=0.01)
         self.assertAlmostEqual(bars[4] / bars[3], 5 / 50, delta=0.01)
-        self.assertIn("node seeds, M edges/s of a core: 5.0 times the best peer", texts)
+        self.assertIn("node seeds, M edges/s of a core: 5.0 times the best other loader", texts)
 
     def test_what_is_missing_is_said_in_place_of_a_bar(self):
         _, bars, texts = self.drawn(document(hopfeed=HOPFEED, glt=GLT, graphbolt=GRAPHBOLT))
@@ -322,7 +322,7 @@ class Installation(Case):
 
     def test_peers_that_nobody_knows_are_one_line(self):
         self.assert_one_line(self.run_program(PEERS / "install.sh", "pig", self.folder), "no peer 'pig'")
-        self.assert_one_line(self.run_program(PEERS / "install.sh"), "give a peer and a folder")
+        self.assert_one_line(self.run_program(PEERS / "install.sh"), "give a loader and a folder")
 
     def test_a_folder_without_the_sources_of_pyg_lib_is_one_line(self):
         peers, sources = self.folder / "peers", self.folder / "sources"

@@ -1,5 +1,6 @@
-// Looks at the memory of a dynamic cache as it lies, when nobody has a batch under way: whether what follows
-// from the authoritative words (cache/cache_layout.h) does, and whether rows have their bytes.
+// A CacheInspector looks at the memory of a dynamic cache as it lies, when nobody has a batch under way:
+// whether what follows from the authoritative words (cache/cache_layout.h) does, and whether rows have their
+// bytes.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -17,12 +18,12 @@ namespace hopfeed::testing {
 
 class CacheInspector {
  public:
-  /// `bytes_of`: what a row must have.
+  /// `bytes_of` gives what a row must have.
   explicit CacheInspector(int fd,
                           std::function<void(std::int64_t row, std::span<std::byte>)> bytes_of = write_row)
       : memory_(fd), section_(*memory_.sections()[0]), bytes_of_(std::move(bytes_of)) {}
 
-  /// What is wrong, "" where nothing is.
+  /// Returns what is wrong, "" where nothing is.
   std::string faults() const {
     std::string faults = of_tickets() + of_lists();
     std::int64_t valid = 0;
@@ -63,7 +64,7 @@ class CacheInspector {
     return faults;
   }
 
-  /// Every frame that was ever used is on the one list that it belongs to.
+  /// Checks that every frame that was ever used is on the one list that it belongs to.
   std::string of_lists() const {
     std::string faults;
     std::vector<int> bucket(section_.shape.num_frames + 1, kNoBucket);
@@ -98,7 +99,7 @@ class CacheInspector {
   const std::function<void(std::int64_t row, std::span<std::byte>)> bytes_of_;
 };
 
-/// After a member has joined, which sweeps, and all others are gone or idle.
+/// Expects that nothing is lost after a member has joined, which sweeps, and all others are gone or idle.
 inline void expect_nothing_lost(int fd) {
   const DynamicCache joins(fd);
   EXPECT_EQ(CacheInspector(fd).faults(), "");

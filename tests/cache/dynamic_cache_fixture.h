@@ -1,4 +1,4 @@
-// What tests of the dynamic cache share: a cache of exactly so many frames, rows whose bytes tell which they
+// Tests of the dynamic cache share this: a cache of exactly so many frames, rows whose bytes tell which they
 // are, and batches that are made of them as a source of features makes them.
 #pragma once
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline const FeatureName kRows{.store = Store::kNode, .type = 0, .name = "x"};
 struct CacheShape {
   std::int64_t rows = 1'000, row_bytes = 72;
   std::int64_t frames = 100;
-  /// Each row's own heat, which 256 rows at most can have; else by its place.
+  /// Gives each row its own heat, which 256 rows at most can have; else by its place.
   bool exact_heat = false;
 };
 
@@ -35,7 +35,8 @@ inline CachedAttr cached_attr(const CacheShape& shape) {
           }};
 }
 
-/// A budget that gives shape.frames: what is needed for all else, and half a frame, which is not given.
+/// Returns a budget that gives shape.frames: what is needed for all else, and half a frame, which is not
+/// given.
 inline std::size_t bytes_for(const CacheShape& shape) {
   constexpr std::int64_t kPage = 4096, kFrame = 32, kRow = 9;
   return static_cast<std::size_t>(3 * kPage + 256 + kRow * shape.rows +
@@ -49,7 +50,7 @@ inline OwnedFd make_cache(const CacheShape& shape) {
   return fd;
 }
 
-/// The row's bytes: all of them differ from those of other rows, and from each other.
+/// Writes the row's bytes: all of them differ from those of other rows, and from each other.
 inline void write_row(std::int64_t row, std::span<std::byte> out) {
   std::uint64_t state = static_cast<std::uint64_t>(row) * 0x9e3779b97f4a7c15U + 1;
   for (std::byte& byte : out) {
@@ -58,7 +59,7 @@ inline void write_row(std::int64_t row, std::span<std::byte> out) {
   }
 }
 
-/// Batches of one source.
+/// A RowTaker makes batches of one source.
 class RowTaker {
  public:
   RowTaker(std::unique_ptr<CachedRows> rows, std::int64_t row_bytes)
@@ -68,7 +69,7 @@ class RowTaker {
     ids_ = ids;
     rows_->announce(ids);
   }
-  /// What is there, compared with what it must be; false where a byte differs.
+  /// Takes what is there and compares it with what it must be; false where a byte differs.
   bool take() {
     out_.assign(ids_.size() * row_bytes_, std::byte{0});
     hits_ = 0;
@@ -108,7 +109,8 @@ class RowTaker {
   std::int64_t hits_ = 0;
 };
 
-/// Rows as batches of neighbours have them: the small numbers often, the others seldom, some twice.
+/// Returns the rows as batches of neighbours have them: the small numbers often, the others seldom, some
+/// twice.
 inline std::vector<std::int64_t> skewed_ids(std::mt19937_64& random, std::int64_t rows, std::size_t count) {
   std::vector<std::int64_t> ids;
   for (std::size_t i = 0; i < count; ++i) {
@@ -118,7 +120,7 @@ inline std::vector<std::int64_t> skewed_ids(std::mt19937_64& random, std::int64_
   return ids;
 }
 
-/// Distinct ones.
+/// Makes a trace of distinct rows.
 inline RowTrace skewed_trace(std::int64_t rows, int batches, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   RowTrace trace{.num_rows = rows, .batches = {}};
@@ -130,8 +132,8 @@ inline RowTrace skewed_trace(std::int64_t rows, int batches, std::size_t count, 
   return trace;
 }
 
-/// Hits of the trace's batches, made one after the other by the members in turn, each batch announced so many
-/// batches ahead. Fails where a byte is wrong.
+/// Returns the hits of the trace's batches, made one after the other by the members in turn, each batch
+/// announced so many batches ahead. Fails where a byte is wrong.
 inline std::int64_t replay(const RowTrace& trace, int fd, std::int64_t row_bytes, std::size_t window,
                            std::size_t members = 1) {
   std::vector<std::unique_ptr<DynamicCache>> caches;

@@ -1,4 +1,4 @@
-// What tests of features in files share: a dataset with rows, the rows that a source gives, and reads that go
+// Tests of features in files share this: a dataset with rows, the rows that a source gives, and reads that go
 // wrong.
 #pragma once
 #include <cstddef>
@@ -49,7 +49,7 @@ inline Ids random_ids(std::int64_t nodes, std::size_t count, std::uint64_t seed)
   return ids;
 }
 
-/// Changes what reads are told to have brought.
+/// A Faulty reader changes what reads are told to have brought.
 class Faulty final : public FileReader {
  public:
   using Change = std::function<std::optional<Done>(Done)>;  // none: the read seems never to end

@@ -1,4 +1,4 @@
-// What the channel's conformance tests share: the mechanisms that they run over, and a channel of the shape
+// The channel's conformance tests share this: the mechanisms that they run over, and a channel of the shape
 // that a test wants.
 #pragma once
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
     EXPECT_TRUE(claim);
     return claim.value_or(Claim{});
   }
-  /// Claims, asks, is granted, fills with `value`, publishes: a whole life of a block.
+  /// Lives a whole life of a block: claims, asks, is granted, fills with `value`, publishes.
   Claim fill(WorkerPort& port, std::size_t bytes, int value) {
     Claim mine = claim(port);
     port.ask(mine, bytes);
@@ -61,7 +61,7 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
     return mine;
   }
 
-  /// Whether a bell was rung since it was looked at last.
+  /// Returns whether a bell was rung since it was looked at last.
   static bool rang(const Bell& bell) {
     pollfd poller{.fd = bell.fd(), .events = POLLIN, .revents = 0};
     const bool readable = poll(&poller, 1, 0) == 1;
@@ -75,7 +75,7 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
   std::optional<SlotPool> pool_;
 };
 
-/// A twin of a device whose memory other processes can import.
+/// Returns a twin of a device whose memory other processes can import.
 inline std::unique_ptr<ChannelMemory> make_device_memory(std::size_t size) {
   return std::make_unique<gpu::SharedSlotsOn<gpu::SerialBackend>>(make_shared_memory(size),
                                                                   gpu::SerialBackend::Options{});

@@ -1,7 +1,8 @@
-// All interleavings of a small pool, with the real SlotPool, WorkerPort and QueuePlan over heap memory:
-// fillers that may die between any two calls, a planner that plans, grants, hands out, takes back and leaves
-// an epoch, and, where asked for, both asleep on their bells. States are explored depth first; a state is the
-// bytes of the channel, the pool, the queue, the bells and where each filler and each of its claims stands.
+// SlotModel explores all interleavings of a small pool, with the real SlotPool, WorkerPort and QueuePlan over
+// heap memory: fillers that may die between any two calls, a planner that plans, grants, hands out, takes
+// back and leaves an epoch, and, where asked for, both asleep on their bells. States are explored depth
+// first; a state is the bytes of the channel, the pool, the queue, the bells and where each filler and each
+// of its claims stands.
 //
 // A filler with several claims is an event loop: each claim goes on by itself, and a death is the death of
 // all. With bells there is one such filler, and the planner is an event loop too; each says that it listens,
@@ -59,7 +60,7 @@ struct ModelFiller {
   std::vector<ModelClaim> claims;
 };
 
-/// All that makes up a state but the bytes of the channel and what the bells say.
+/// A ModelState is all that makes up a state but the bytes of the channel and what the bells say.
 struct ModelState {
   SlotPool pool;
   QueuePlan queue;
@@ -100,7 +101,7 @@ class SlotModelExplorer {
   }
   std::size_t states() const { return seen_.size(); }
   std::size_t ends() const { return ends_; }
-  /// The first state without a way on in which batches are missing; empty: none.
+  /// Returns the first state without a way on in which batches are missing; empty: none.
   const std::string& deadlock() const { return deadlock_; }
 
  private:
@@ -169,7 +170,7 @@ class SlotModelExplorer {
     }
     return true;
   }
-  /// A step of the filler's event loop, when none of its claims has anything at hand.
+  /// Takes a step of the filler's event loop, when none of its claims has anything at hand.
   bool step_ear(ModelState& s, std::uint32_t w) {
     ModelFiller& filler = s.fillers[w];
     SharedEvent& event = view_.control().work_event;
@@ -206,7 +207,7 @@ class SlotModelExplorer {
     s.fillers[w].dead = true;
     return true;
   }
-  /// The keeper's part: all slots go back first, then a replacement starts.
+  /// Does the keeper's part: all slots go back first, then a replacement starts.
   bool bury(ModelState& s, std::uint32_t w) {
     if (!s.fillers[w].dead) return false;
     s.pool.reclaim(s.fillers[w].incarnation);
@@ -248,7 +249,7 @@ class SlotModelExplorer {
     s.taken |= bit(s, sequence);
     return true;
   }
-  /// What the planner's event loop does before it sleeps.
+  /// Does what the planner's event loop does before it sleeps.
   bool listen(ModelState& s) {
     SharedEvent& event = view_.control().loader_event;
     switch (s.planner) {
@@ -321,7 +322,7 @@ class SlotModelExplorer {
     By by;
     bool stepped;
   };
-  /// Choice `number` in this state; none behind the last.
+  /// Takes choice `number` in this state; none behind the last.
   std::optional<Choice> step(ModelState& s, std::uint32_t number) {
     const auto claims = static_cast<std::uint32_t>(options_.claims), workers = options_.workers;
     if (number < workers * claims)

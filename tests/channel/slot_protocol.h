@@ -1,8 +1,8 @@
-// F36: the protocol of the slots, access by access. slot_model_test.cc runs the real SlotPool and WorkerPort,
-// but each of their calls in one piece; here every single load, store and compare-and-swap of both sides is a
-// step of its own, and a worker may die before any of them. All interleavings of a loader and two workers are
-// explored, each state once; with bells also those of two event loops, a filler's with two claims and the
-// loader's, each asleep until its eventfd is readable. In each of them
+// This is the protocol of the slots, access by access (F36). slot_model_test.cc runs the real SlotPool and
+// WorkerPort, but each of their calls in one piece; here every single load, store and compare-and-swap of
+// both sides is a step of its own, and a worker may die before any of them. All interleavings of a loader and
+// two workers are explored, each state once; with bells also those of two event loops, a filler's with two
+// claims and the loader's, each asleep until its eventfd is readable. In each of them
 //   - a word changes only as the table says (slot_transitions.h),
 //   - every batch that is planned and not taken lies in exactly one slot,
 //   - what is handed out is the batch of its name, whole, once, and in sequence where that is asked for,
@@ -28,7 +28,7 @@ class Protocol : private Steps {
  public:
   using Steps::Steps;
 
-  /// The first fault found, or nothing.
+  /// Returns the first fault found, or nothing.
   std::string explore() {
     State start;
     for (Worker& worker : start.workers)
@@ -54,7 +54,7 @@ class Protocol : private Steps {
   std::size_t states() const { return states_.size(); }
 
  private:
-  // Choices: a step of each worker, the death of each, then what the loader and the event loops do.
+  // Choices are a step of each worker, the death of each, then what the loader and the event loops do.
   static constexpr int kLoaderGoesOn = 2 * kWorkers, kPump = kLoaderGoesOn, kTake = kPump + 1,
                        kRelease = kTake + kSlots, kLeave = kRelease + 1, kPush = kLeave + 1,
                        kLoaderListens = kPush + 1, kLoaderWakes = kLoaderListens + 1,
@@ -114,7 +114,7 @@ class Protocol : private Steps {
     return it->second;
   }
 
-  /// Backwards from the states in which all is taken, along steps that are no accidents.
+  /// Goes backwards from the states in which all is taken, along steps that are no accidents.
   void check_that_all_can_finish() {
     std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.to < b.to; });
     std::vector<std::uint32_t> open;

@@ -1,4 +1,4 @@
-// What the model of slot_protocol.h remembers of each side: the words and records of the slots, and how far
+// The model of slot_protocol.h remembers this of each side: the words and records of the slots, and how far
 // each worker and the loader have come. All of it is bytes without padding, so that a state is known by the
 // hash of its bytes.
 #pragma once
@@ -45,8 +45,8 @@ enum WorkerStep : Byte {
   kDead
 };
 
-/// One claim and what becomes of it: a filler that holds one at a time, or, with one_filler, one of several
-/// claims of an event loop, which go on by themselves and die together.
+/// A Worker is one claim and what becomes of it: a filler that holds one at a time, or, with one_filler, one
+/// of several claims of an event loop, which go on by themselves and die together.
 struct Worker {
   Byte step = kLookAtWord, incarnation = 0;
   Byte slot = 0;                                                // that it looks at, or has claimed
@@ -84,7 +84,7 @@ struct Loader {
   Byte ear = kAwake;
 };
 
-/// All bytes, no padding: a state is known by its hash.
+/// A State is all bytes, without padding: it is known by its hash.
 struct State {
   std::array<Slot, kSlots> slots;
   std::array<Worker, kWorkers> workers;

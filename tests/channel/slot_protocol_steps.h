@@ -1,4 +1,4 @@
-// What a filler and the loader do, access by access, for the model of slot_protocol.h.
+// A filler and the loader take these steps, access by access, in the model of slot_protocol.h.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -133,7 +133,7 @@ class Steps {
     }
   }
 
-  /// Behind the last slot: claims the lowest that it found, or looks again.
+  /// Goes on behind the last slot: claims the lowest that it found, or looks again.
   static bool look_at_next(State& s, Worker& me) {
     me.generation = 0;
     if (++me.slot < kSlots) return true;
@@ -320,7 +320,7 @@ class Steps {
     if (then == kIdle) me.leaving = 0;
     return true;
   }
-  /// Behind the last slot the dead worker's replacement starts.
+  /// Starts the dead worker's replacement behind the last slot.
   bool next_reclaim(State& s) {
     next_slot(s.loader, kIdle);
     if (s.loader.step != kIdle) return true;
@@ -387,7 +387,7 @@ class Steps {
     }
     return false;
   }
-  /// Somebody asks for one batch more.
+  /// Asks for one batch more.
   bool push(State& s) const {
     if (s.loader.pushed == options_.batches) return false;
     ++s.loader.pushed;

@@ -1,5 +1,5 @@
-// The table of docs/formats.md: which word of a slot may become which, and by whom. Both models of the
-// channel check every change against it.
+// This is the table of docs/formats.md: which word of a slot may become which, and by whom. Both models of
+// the channel check every change against it.
 #pragma once
 #include <algorithm>
 #include <iterator>

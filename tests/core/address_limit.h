@@ -1,4 +1,5 @@
-// A shortage of memory that ends: what a test makes to see that whatever failed for it goes on afterwards.
+// An AddressLimit is a shortage of memory that ends: a test makes it to see that whatever failed for it goes
+// on afterwards.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// One case of every kind of sampling and the graphs that all of them run on, of one node type and of two: for
-// what has to hold for each kind.
+// Has one case of every kind of sampling and the graphs that all of them run on, of one node type and of two:
+// for what has to hold for each kind.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -21,7 +21,7 @@ struct Kind {
   BatchOptions options;
 };
 
-/// A sampler of a user's own, "own": takes every other neighbour.
+/// EveryOther is a sampler of a user's own, "own": it takes every other neighbour.
 class EveryOther : public RowByRowSampler {
  public:
   EveryOther(const Dataset& dataset, const BatchOptions& /*options*/) : RowByRowSampler(dataset, {5, 5}) {}
@@ -61,7 +61,7 @@ inline std::vector<Kind> all_kinds() {
       Kind{"Temporal", {.fanouts = {5, 5}, .time = "time", .time_window = 20}}};
 }
 
-/// A random graph whose edges have weights and whose nodes have times.
+/// Writes a random graph whose edges have weights and whose nodes have times.
 inline void write_all_kinds_graph(const std::filesystem::path& folder, std::uint64_t seed) {
   const TinyGraph plain = random_graph({.num_nodes = 500, .num_edges = 5'000, .seed = seed});
   TypedGraph graph{.nodes = {{.count = 500, .x = plain.x, .x_width = plain.x_width, .y = plain.y}},
@@ -94,7 +94,7 @@ inline void write_all_kinds_types(const std::filesystem::path& folder, std::uint
   write_typed_dataset(folder, graph);
 }
 
-/// `options` for the graph of two types: walks go along edge types there.
+/// Returns `options` for the graph of two types: walks go along edge types there.
 inline BatchOptions of_types(BatchOptions options) {
   if (options.sampler == BatchOptions::kWalkSampler) {
     options.walk.metapath = {"r1", "r2"};

@@ -1,11 +1,11 @@
-// Every request for memory of the program that counted_allocations.cc is linked into, counted, and refused on
-// demand: operator new and mmap (but for ThreadSanitizer), by which hopfeed gets all of it.
+// Counts every request for memory of the program that counted_allocations.cc is linked into, and refuses it
+// on demand: operator new and mmap (but for ThreadSanitizer), by which hopfeed gets all of it.
 #pragma once
 #include <cstdint>
 
 namespace hopfeed::testing {
 
-/// So far.
+/// Returns the requests so far.
 std::int64_t allocations();
 
 /// While it lives there is memory for so many requests more, and none for those after them.

@@ -1,5 +1,5 @@
-// What oracles are compared under, at random: options of every kind of sampling for a graph of any types,
-// cuts of it, and batches.
+// Makes what oracles are compared under, at random: options of every kind of sampling for a graph of any
+// types, cuts of it, and batches.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ class Rounds {
   }
   std::uint64_t word() { return random_(); }
 
-  /// Into one to so many partitions.
+  /// Cuts a graph into one to so many partitions.
   TypedCut cut(const TypedGraph& graph, std::int64_t most_partitions) {
     TypedCut cut = random_typed_cut(graph, 1 + static_cast<int>(below(most_partitions)), word());
     cut.wide_ids = below(2) == 1;
@@ -36,7 +36,7 @@ class Rounds {
     return cut;
   }
 
-  /// The key of a stretch of a list of so many seeds or links.
+  /// Returns the key of a stretch of a list of so many seeds or links.
   BatchKey key(std::int64_t list_size) {
     const std::int64_t first = below(list_size);
     return {.seed = word(), .epoch = below(100), .first = first, .count = 1 + below(list_size - first)};
@@ -90,7 +90,7 @@ class Rounds {
   }
 
  private:
-  // The attribute y numbers them.
+  // Samples clusters, which the attribute y numbers.
   BatchOptions clusters() {
     return {.sampler = BatchOptions::kClusterSampler,
             .cluster = "y",
@@ -98,7 +98,7 @@ class Rounds {
             .edge_ids = below(2) == 1};
   }
 
-  // By a random metapath from the seeds' type; the default where no edge ends there.
+  // Walks by a random metapath from the seeds' type; by the default where no edge ends there.
   BatchOptions walks(const TypedGraph& graph, int seed_type) {
     BatchOptions options{.sampler = BatchOptions::kWalkSampler};
     options.walk = {.length = 1 + below(6), .per_seed = 1 + below(3)};
@@ -147,7 +147,7 @@ inline void name_reverses(TypedGraph& graph) {
       edges.rev_of = edges.dst + "__" + edges.rel.substr(4) + "__" + edges.src;
 }
 
-/// One graph as it is, and cut at random into one, two and three partitions.
+/// ManyCuts has one graph as it is, and cut at random into one, two and three partitions.
 class ManyCuts {
  public:
   ManyCuts(const std::filesystem::path& folder, const TypedGraph& graph, Rounds& rounds) {
@@ -159,7 +159,7 @@ class ManyCuts {
     }
   }
 
-  /// Expects the same of each, and returns it.
+  /// Expects the same of each cut, and returns it.
   template <class Digest>
   std::uint64_t expect_same(const BatchOptions& options, Digest digest) const {
     const std::uint64_t uncut = digest(*cuts_[0]);

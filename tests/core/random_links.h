@@ -1,4 +1,4 @@
-// Links as seeds at random: typed graphs for them, lists, options with negatives of every kind.
+// Makes links as seeds at random: typed graphs for them, lists, options with negatives of every kind.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hopfeed::testing {
 
-/// The links as a list has them: source, destination, source, ...
+/// Returns the links as a list has them: source, destination, source, ...
 inline std::vector<std::int64_t> pairs_of(const SerialLinks& links) {
   std::vector<std::int64_t> pairs;
   for (std::size_t i = 0; i < links.sources.size(); ++i) {
@@ -23,7 +23,7 @@ class LinkRounds : public Rounds {
  public:
   using Rounds::Rounds;
 
-  /// Typed, with labels that can be weights: not all of a type are zero.
+  /// Makes a typed graph with labels that can be weights: not all of a type are zero.
   TypedGraph graph() {
     const std::int64_t node_types = 1 + below(3);
     TypedGraph graph = random_typed_graph({.node_types = node_types,
@@ -36,7 +36,7 @@ class LinkRounds : public Rounds {
     return graph;
   }
 
-  /// Edges of the type and pairs that are none.
+  /// Makes links of edges of the type and pairs that are none.
   SerialLinks links(const TypedGraph& graph) {
     SerialLinks links;
     links.edge_type = static_cast<int>(below(std::ssize(graph.edges)));
@@ -99,7 +99,8 @@ class LinkRounds : public Rounds {
   }
 };
 
-/// Walks begin at nodes of one type, and clusters need numbers that some could have.
+/// Tells whether options make sense: walks begin at nodes of one type, and clusters need numbers that some
+/// could have.
 inline bool makes_sense(const TypedGraph& graph, const SerialLinks& links, const BatchOptions& options) {
   const TypedEdges& edges = graph.edges[links.edge_type];
   if (options.sampler == BatchOptions::kWalkSampler) return edges.src == edges.dst;

@@ -1,4 +1,4 @@
-// The fixture of tests that sample small graphs and know the answer.
+// SampledGraphs is the fixture of tests that sample small graphs and know the answer.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@
 
 namespace hopfeed::testing {
 
-/// pyg-lib's: in-neighbours of i are i - 1 and i + 1, in that order, so edges 2i and 2i + 1 end at i.
+/// Makes pyg-lib's cycle: in-neighbours of i are i - 1 and i + 1, in that order, so edges 2i and 2i + 1 end
+/// at i.
 inline TypedGraph cycle_of_six(const std::string& node_type = "node") {
   const TinyGraph ring = ring_graph(6);
   return {.nodes = {{.name = node_type, .count = 6}},

@@ -1,5 +1,5 @@
-// Random configurations for the device sampler, and how its samples are compared with the CPU sampler's:
-// array by array, byte for byte. What runs the kernels is the caller's, so that hosts and cards pass the same
+// Makes random configurations for the device sampler, and compares its samples with the CPU sampler's: array
+// by array, byte for byte. What runs the kernels is the caller's, so that hosts and cards pass the same
 // rounds.
 #pragma once
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ inline void expect_same_sample(const Sample& got, const Sample& wanted) {
   }
 }
 
-/// What a device can be asked, beside what it cannot.
+/// DeviceKinds are what a device can be asked, beside what it cannot.
 enum class DeviceKinds { kUniform, kExcluded, kWeighted, kTemporal, kTemporalExcluded };
 inline bool excludes(DeviceKinds kinds) {
   return kinds == DeviceKinds::kExcluded || kinds == DeviceKinds::kTemporalExcluded;
@@ -75,7 +75,7 @@ class DeviceRounds : public Rounds {
     return options;
   }
 
-  /// Seeds of one node type, or of two as links have them; some come twice.
+  /// Seeds are of one node type, or of two as links have them; some come twice.
   struct Seeds {
     std::vector<std::vector<std::int64_t>> ids, times;
     std::vector<TypedSeeds> entries;
@@ -101,12 +101,12 @@ class DeviceRounds : public Rounds {
     }
     return seeds;
   }
-  /// Others in their place, as many.
+  /// Draws other seeds in their place, as many.
   void draw_again(const Dataset& dataset, Seeds& seeds) {
     for (std::size_t i = 0; i < seeds.entries.size(); ++i)
       for (std::int64_t& id : seeds.ids[i]) id = below(dataset.num_nodes(seeds.entries[i].node_type));
   }
-  /// A time among those that random graphs have (-10 to 29), or earlier or later; or an end of time.
+  /// Returns a time among those that random graphs have (-10 to 29), or earlier or later; or an end of time.
   std::int64_t a_time() {
     const std::int64_t ends[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX};
     return below(10) == 0 ? ends[below(3)] : below(44) - 12;
@@ -121,7 +121,7 @@ class DeviceRounds : public Rounds {
     }
   }
 
-  /// Pairs of edges of the dataset, and some without an edge.
+  /// Excludes pairs of edges of the dataset, and some without an edge.
   void exclude(const Dataset& dataset, ExcludedEdges& excluded) {
     excluded.begin(dataset.num_edge_types());
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
@@ -144,11 +144,11 @@ class DeviceRounds : public Rounds {
   }
 };
 
-/// How many configurations each graph is sampled with: to write one takes longer than to sample it.
+/// Each graph is sampled with so many configurations: to write one takes longer than to sample it.
 inline constexpr int kConfigurations = 7;
 inline constexpr int kBatches = 6;  // of a configuration
 
-/// What the rounds came to.
+/// DeviceCounts are what the rounds came to.
 struct DeviceCounts {
   int configurations = 0;
   std::uint64_t edges = 0;
@@ -169,7 +169,7 @@ struct DeviceRun {
   int graphs = 50;  // each with kConfigurations
   DeviceKinds kinds = DeviceKinds::kUniform;
   std::uint64_t seed = 1;
-  /// May make another engine for each configuration.
+  /// It may make another engine for each configuration.
   std::function<gpu::EngineFactory(Rounds&)> engine;
 };
 

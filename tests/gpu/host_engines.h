@@ -1,4 +1,4 @@
-// Engines of the device sampler that run on hosts.
+// Makes engines of the device sampler that run on hosts.
 #pragma once
 #include <memory>
 
@@ -24,14 +24,14 @@ inline gpu::EngineFactory threaded_engine(int threads) {
   };
 }
 
-/// What a ScarceBackend has left, and what of it is in use.
+/// ScarceMemory is what a ScarceBackend has left, and what of it is in use.
 struct ScarceMemory {
   static constexpr std::int64_t kPlenty = INT64_MAX;
   std::int64_t calls_left = kPlenty;  // of allocate() and place_graph(); the one behind them fails
   std::int64_t in_use = 0;            // allocations
 };
 
-/// Has no more memory from one call on.
+/// A ScarceBackend has no more memory from one call on.
 class ScarceBackend : public gpu::SerialBackend {
  public:
   struct Options {
@@ -70,7 +70,7 @@ inline gpu::EngineFactory scarce_engine(ScarceMemory& memory) {
   };
 }
 
-/// Forward, backward or shuffled.
+/// Makes an engine that goes forward, backward or shuffled.
 inline gpu::EngineFactory engine_of_any_order(Rounds& rounds) {
   const gpu::ItemOrder orders[] = {gpu::ItemOrder::kForward, gpu::ItemOrder::kBackward,
                                    gpu::ItemOrder::kShuffled};

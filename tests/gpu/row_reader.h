@@ -1,4 +1,5 @@
-// Device rows as tests see them, whatever backend they are over: ids and rows lie in the host's memory.
+// A RowReader reads device rows as tests see them, whatever backend they are over: ids and rows lie in the
+// host's memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -66,7 +67,7 @@ class RowReaderOn : public RowReader {
   const gpu::RowsPlan plan_;
 };
 
-/// On a card: cuda_row_reader.cu. Throws kNotFound where hopfeed was built without CUDA.
+/// Makes a reader on a card (cuda_row_reader.cu). Throws kNotFound where hopfeed was built without CUDA.
 std::unique_ptr<RowReader> make_cuda_row_reader(const gpu::RowsPlan& plan);
 
 }  // namespace hopfeed::testing

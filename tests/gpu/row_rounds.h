@@ -1,4 +1,4 @@
-// Random tables of rows, and how rows from a device are compared with them: byte for byte, and as float32 bit
+// Makes random tables of rows, and compares rows from a device with them: byte for byte, and as float32 bit
 // for bit with what the CPU makes of them. What runs the kernels is the caller's, so that hosts and cards
 // pass the same rounds.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace hopfeed::testing {
 
-/// What gather_as_float() is to give for a row.
+/// Returns what gather_as_float() is to give for a row.
 inline std::vector<float> floats_of(ElementType type, std::int64_t elements, const std::byte* row) {
   std::vector<float> out(static_cast<std::size_t>(elements));
   if (has_scale(type)) {
@@ -45,9 +45,9 @@ inline bool becomes_float(ElementType type) {
          type == ElementType::kBfloat16;
 }
 
-/// Memory of whole pages of its own, as arrays have that a device reads in place: they are locked whole, and
-/// CUDA copies nothing that begins in locked pages and ends in others. AddressSanitizer sees who reads one
-/// byte more than was asked for.
+/// RowMemory is whole pages of its own, as arrays have that a device reads in place: they are locked whole,
+/// and CUDA copies nothing that begins in locked pages and ends in others. AddressSanitizer sees who reads
+/// one byte more than was asked for.
 class RowMemory {
  public:
   explicit RowMemory(std::size_t bytes) : bytes_(bytes) {
@@ -69,7 +69,7 @@ class RowMemory {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-/// Rows of one attribute, each partition in memory of its own that ends with the last row.
+/// A RowTable has rows of one attribute, each partition in memory of its own that ends with the last row.
 struct RowTable {
   std::vector<RowMemory> memory;
   gpu::HostRows rows;
@@ -133,7 +133,7 @@ class RowRounds : public Rounds {
   }
 
  private:
-  /// Begins anywhere, or as aligned arrays do.
+  /// Adds a part that begins anywhere, or as aligned arrays do.
   void add_part(RowTable& table, std::int64_t count) {
     const gpu::HostRows& rows = table.rows;
     const std::size_t shift = below(2) == 0 ? 0 : static_cast<std::size_t>(below(128));
@@ -155,7 +155,7 @@ class RowRounds : public Rounds {
   }
 };
 
-/// The rows of `ids` as both gathers give them.
+/// Expects the rows of `ids` from both gathers.
 inline void expect_rows(RowReader& reader, const RowTable& table, const std::vector<std::int64_t>& ids) {
   const gpu::HostRows& rows = table.rows;
   const auto expect = [&](const std::vector<std::byte>& got, std::size_t row_bytes, const auto& wanted,
@@ -178,7 +178,7 @@ inline void expect_rows(RowReader& reader, const RowTable& table, const std::vec
       [&](std::int64_t id) { return floats_of(rows.type, rows.elements, table.row(id)); }, "as float32");
 }
 
-/// How many of them lie in the device's memory.
+/// Returns how many of the rows lie in the device's memory.
 inline std::uint64_t count_held(const gpu::RowsPlan& plan, const RowTable& table,
                                 const std::vector<std::int64_t>& ids) {
   if (plan.place == gpu::GraphPlace::kDevice) return ids.size();
@@ -192,11 +192,11 @@ inline std::uint64_t count_held(const gpu::RowsPlan& plan, const RowTable& table
 struct RowRun {
   int configurations = 450;
   std::uint64_t seed = 1;
-  /// May make another backend for each configuration.
+  /// It may make another backend for each configuration.
   std::function<RowReaderFactory(Rounds&)> reader;
 };
 
-/// Rows that were asked for, by where they lay.
+/// Returns the rows that were asked for, by where they lay.
 inline gpu::RowCounts run_row_rounds(const RowRun& run) {
   RowRounds rounds(run.seed);
   gpu::RowCounts sum;
@@ -225,7 +225,7 @@ inline gpu::RowCounts run_row_rounds(const RowRun& run) {
   return sum;
 }
 
-/// Each half float, in rows of 100: what they become.
+/// Expects of each half float, in rows of 100, what it becomes.
 inline void expect_every_half(ElementType type, const RowReaderFactory& make_reader) {
   RowTable table;
   std::byte* const first = table.memory.emplace_back(656 * 200).begin();

@@ -1,6 +1,6 @@
-// A serial maker of link batches that is obviously right: negatives drawn one by one and checked against the
-// list of all edges, seeds put together by the table of docs/batch.md, and sampled by the serial sampler of
-// every kind (typed_oracle.h).
+// Makes link batches serially, in a way that is obviously right: negatives drawn one by one and checked
+// against the list of all edges, seeds put together by the table of docs/batch.md, and sampled by the serial
+// sampler of every kind (typed_oracle.h).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace hopfeed::testing {
 
-/// The links of one batch, in its order; labels and times are empty or of each.
+/// SerialLinks are the links of one batch, in its order; labels and times are empty or of each.
 struct SerialLinks {
   int edge_type = 0;
   std::vector<std::int64_t> sources, destinations, labels, times;
@@ -30,11 +30,11 @@ struct LinkBatch {
   TypedBatch sample;  // whose field `batch` has positions of the batch in place of trees
 };
 
-/// Nothing where a link has no negative that could be.
+/// Returns the batch; nothing where a link has no negative that could be.
 std::optional<LinkBatch> serial_links(const TypedGraph& graph, const SerialLinks& links,
                                       const BatchOptions& options, const BatchKey& key);
 
-/// Every field of `batch` but input_id against what it should be (EXPECTs).
+/// Expects every field of `batch` but input_id to be what it should be (EXPECTs).
 void expect_same_links(const BatchView& batch, const LinkBatch& expected, const SerialLinks& links,
                        const TypedGraph& graph, const BatchOptions& options);
 

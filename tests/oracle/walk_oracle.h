@@ -1,4 +1,4 @@
-// One random walk at a time on edge lists alone, the way walk_sampler.h tells it.
+// Walks at random, one walk at a time on edge lists alone, the way walk_sampler.h tells it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace hopfeed::testing {
 
-/// Edge type of each step.
+/// Returns the edge type of each step.
 std::vector<std::size_t> walk_types(const TypedGraph& graph, const WalkOptions& walk);
 
 struct WalkStart {
   std::int64_t node = 0;     // original id
   std::uint32_t number = 0;  // of the walk in its batch
 };
-/// The edge of each step; -1 behind a node without neighbours.
+/// Returns the edge of each step; -1 behind a node without neighbours.
 std::vector<std::int64_t> serial_walk(const TypedGraph& graph, const WalkStart& start,
                                       const WalkOptions& walk, const BatchKey& key,
                                       const AbsentEdges& absent = {});

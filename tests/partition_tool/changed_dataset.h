@@ -1,5 +1,5 @@
-// What the tests of tools that change edges share: typed test graphs as datasets of any cut, and their edges
-// read back one by one.
+// Tests of tools that change edges share this: typed test graphs as datasets of any cut, and their edges read
+// back one by one.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -25,7 +25,7 @@ struct Edge {
   friend auto operator<=>(const Edge&, const Edge&) = default;
 };
 
-/// By destination, each row in its order.
+/// Returns the edges by destination, each row in its order.
 inline std::vector<Edge> edges_of(const Dataset& dataset, int type) {
   const CscView csc = dataset.csc(type);
   const auto& attrs = dataset.meta().edge_types[type].attrs;
@@ -52,7 +52,7 @@ inline std::vector<Edge> edges_of(const Dataset& dataset, int type) {
   return edges;
 }
 
-/// {source, destination} of the links of a split that are labelled 1, or of all.
+/// Returns {source, destination} of the links of a split that are labelled 1, or of all.
 inline std::vector<std::pair<std::int64_t, std::int64_t>> links_of(const Dataset& dataset, int type,
                                                                    const std::string& split,
                                                                    std::int64_t label = 1) {
@@ -75,8 +75,8 @@ inline std::string complaint_of(const std::function<void()>& action, ErrorCode c
   }
 }
 
-/// Users that buy items, often several times, and the reverse; the time of an edge is its id, so that it can
-/// be told again anywhere.
+/// Makes users that buy items, often several times, and the reverse; the time of an edge is its id, so that
+/// it can be told again anywhere.
 inline TypedGraph shop_graph(std::int64_t users, std::int64_t items, std::int64_t edges, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   TypedGraph graph{

@@ -1,4 +1,4 @@
-// What the tests of importers share: files that they write, and what the graph of them holds.
+// Tests of importers share this: files that they write, and what the graph of them holds.
 #pragma once
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -21,7 +21,7 @@ using testing::no_progress;
 using testing::TempFolder;
 using Ids = std::vector<std::int64_t>;
 
-/// An array of one dimension unless a shape is given.
+/// Saves an array of one dimension unless a shape is given.
 template <class T>
 fs::path save(const fs::path& path, const std::vector<T>& items, std::vector<std::int64_t> shape = {}) {
   if (shape.empty()) shape = {std::ssize(items)};
@@ -51,7 +51,7 @@ std::vector<T> values_of(const RawNodes& nodes, std::size_t attr) {
   return values;
 }
 
-/// Rows of `width` elements of all in-edges of a node.
+/// Returns the rows of `width` elements of all in-edges of a node.
 template <class T>
 std::vector<T> in_edge_values(const RawEdges& edges, std::size_t attr, std::int64_t node,
                               std::int64_t width = 1) {

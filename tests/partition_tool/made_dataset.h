@@ -1,4 +1,4 @@
-// What the tests of the partition tool share: a graph to a dataset by the shared stage, without the program
+// Tests of the partition tool share this: a graph becomes a dataset by the shared stage, without the program
 // around it.
 #pragma once
 #include <cstring>
@@ -18,8 +18,8 @@ namespace hopfeed::testing {
 
 inline void no_progress(const ProgressReport&) {}
 
-/// Files of a dataset that the obvious writers of tests/support write too: all but the ranked lists, which
-/// remote_rows_test.cc looks at.
+/// Counts the files of a dataset that the obvious writers of tests/support write too: all but the ranked
+/// lists, which remote_rows_test.cc looks at.
 inline std::size_t files_but_remote_rows(const DatasetMeta& meta) {
   std::size_t files = 0;
   for (const auto& [path, file] : meta.files) files += path.find("/remote_rows/") == std::string::npos;
@@ -74,8 +74,8 @@ inline DatasetMeta write_dataset(const std::filesystem::path& folder, const RawG
   return Dataset(folder).meta();  // with the list of files
 }
 
-/// The in-edges of each node by original id: (source, edge id) in row order; edge id -1 where none are
-/// stored.
+/// An InEdge is an in-edge of a node by original id: rows have (source, edge id) in row order; edge id -1
+/// where none are stored.
 struct InEdge {
   std::int64_t source, edge_id;
   friend bool operator==(const InEdge&, const InEdge&) = default;

@@ -1,4 +1,4 @@
-// hopfeed-partition in a folder of its own: what it makes there, and that refusals leave nothing.
+// Runs hopfeed-partition in a folder of its own: what it makes there, and that refusals leave nothing.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ class PartitionProgram : public ::testing::Test {
     EXPECT_EQ(result.complaint(), "");
     return result;
   }
-  /// One line that has `part` in it, the exit code of bad input, and the work folder as it was.
+  /// Expects one line that has `part` in it, the exit code of bad input, and the work folder as it was.
   void refuse(const std::string& arguments, const std::string& part, int code = 2) {
     refuse_shell("{} " + arguments, part, code);
   }

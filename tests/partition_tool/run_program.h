@@ -15,7 +15,7 @@ struct ToolResult {
   int exit_code = -1;  // 128 + signal where a signal ended it
   std::string out, err;
 
-  /// The lines on stderr that the program itself complained with: no progress bars.
+  /// Returns the lines on stderr that the program itself complained with: no progress bars.
   std::string complaint() const {
     std::string text;
     for (std::size_t at = 0; at < err.size();) {
@@ -45,7 +45,7 @@ inline ToolResult run_shell(const std::filesystem::path& scratch, std::string co
   return result;
 }
 
-/// Names in a folder, hidden ones too.
+/// Returns names in a folder, hidden ones too.
 inline std::set<std::string> listing(const std::filesystem::path& folder) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))

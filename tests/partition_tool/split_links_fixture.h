@@ -1,5 +1,5 @@
-// What the tests of split-links share: a graph is written, cut, split and written again; pairs of edges;
-// people who know each other.
+// Tests of split-links share this: a graph is written, cut, split and written again; pairs of edges; people
+// who know each other.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using Pair = std::pair<std::int64_t, std::int64_t>;
 
 class SplitLinks : public ::testing::Test {
  protected:
-  /// The dataset that a graph, cut into `partitions`, is split into.
+  /// Returns the dataset that a graph, cut into `partitions`, is split into.
   std::filesystem::path split(const TypedGraph& graph, const LinkSplitOptions& options, int partitions = 1) {
     const std::filesystem::path from = temp_.path() / "from" / std::to_string(number_),
                                 to = temp_.path() / std::to_string(number_);
@@ -54,7 +54,7 @@ inline std::multiset<Pair> pairs_of(const TypedEdges& edges) {
   return pairs;
 }
 
-/// Edges between nodes of one type, each both ways with one time; some loops.
+/// Makes edges between nodes of one type, each both ways with one time; some loops.
 inline TypedGraph friends(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   TypedGraph graph{.nodes = {{.name = "p", .count = 25}},

@@ -1,4 +1,4 @@
-// Typed test graphs (tests/support/typed_dataset.h) in the form that importers give them.
+// Makes typed test graphs (tests/support/typed_dataset.h) in the form that importers give them.
 #pragma once
 #include <cstring>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace hopfeed::testing {
 
-/// `values` by imported node; `kept` owns them.
+/// Makes an attribute of `values` by imported node; `kept` owns them.
 template <class T>
 RawAttr attr_of(const std::string& name, std::shared_ptr<const TypedGraph> kept, const std::vector<T>& values,
                 std::vector<std::int64_t> shape) {
@@ -23,7 +23,7 @@ RawAttr attr_of(const std::string& name, std::shared_ptr<const TypedGraph> kept,
           }};
 }
 
-/// `values` by imported edge.
+/// Makes an attribute of `values` by imported edge.
 template <class T>
 RawEdgeAttr edge_attr_of(const std::string& name, std::shared_ptr<const std::vector<T>> values,
                          std::vector<std::int64_t> shape = {}) {

@@ -1,5 +1,5 @@
-// Machines of one process or several, each with a partition of a dataset and a server that answers for it,
-// for tests.
+// Makes machines of one process or several, each with a partition of a dataset and a server that answers for
+// it, for tests.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -16,13 +16,13 @@
 
 namespace hopfeed {
 
-/// A socket file that no other test has.
+/// Returns a socket file that no other test has.
 inline std::string new_socket_file(const std::string& beside) {
   static int number = 0;
   return "unix:" + beside + ".peer" + std::to_string(++number);
 }
 
-/// A server for each partition of a dataset in a folder, which knows the others.
+/// PeerServers are a server for each partition of a dataset in a folder, which knows the others.
 class PeerServers {
  public:
   explicit PeerServers(const std::string& folder, std::int64_t num_workers = 1)
@@ -35,7 +35,7 @@ class PeerServers {
   Server& server(std::size_t partition) { return *servers_[partition]; }
   void stop(std::size_t partition) { servers_[partition].reset(); }
   void start(std::size_t partition) { servers_[partition] = make(partition); }
-  /// What a machine with that partition tells its loader.
+  /// Returns what a machine with that partition tells its loader.
   PeerOptions machine(int partition) const {
     PeerOptions options;
     options.own = {partition};
@@ -57,7 +57,7 @@ class PeerServers {
   std::vector<std::unique_ptr<Server>> servers_;
 };
 
-/// The folder of the same graph in several partitions, where the fixture has it so: "parts3", or with
+/// Returns the folder of the same graph in several partitions, where the fixture has it so: "parts3", or with
 /// "halos3".
 inline std::string partitioned(const std::string& folder, const char* name = "parts3") {
   const std::filesystem::path path(folder);
@@ -65,7 +65,7 @@ inline std::string partitioned(const std::string& folder, const char* name = "pa
   return path.filename() == "parts1" && std::filesystem::exists(cut) ? cut.string() : folder;
 }
 
-/// A stream that has the machines with it.
+/// StreamOfMachines is a stream that has the machines with it.
 template <class Loaded>
 class StreamOfMachines final : public BatchStream {
  public:

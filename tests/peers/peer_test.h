@@ -1,4 +1,4 @@
-// What tests of faults between machines share: a machine with one partition, servers that are programs, and
+// Tests of faults between machines share this: a machine with one partition, servers that are programs, and
 // the lines of an epoch.
 #pragma once
 #include <chrono>
@@ -31,8 +31,8 @@ class PeerTest : public LoaderTestWithin<240> {
     }
     return got;
   }
-  /// An epoch, begun again until it comes whole: nobody is told when all workers have found a server that is
-  /// back, and until then their questions may be refused. The watchdog bounds it.
+  /// Returns an epoch, begun again until it comes whole: nobody is told when all workers have found a server
+  /// that is back, and until then their questions may be refused. The watchdog bounds it.
   static std::vector<std::string> epoch_once_found(BatchStream& stream, std::int64_t epoch) {
     std::vector<std::string> got;
     for (;;) {
@@ -47,7 +47,7 @@ class PeerTest : public LoaderTestWithin<240> {
   static void expect_part(const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
-  /// hopfeed-server with a partition, for machines that name it alone.
+  /// Returns the options of a hopfeed-server with a partition, for machines that name it alone.
   static std::vector<std::string> with_partition(int p) { return {"--partitions", std::to_string(p)}; }
   static PeerOptions machine(int own, std::vector<std::string> peers) {
     PeerOptions options;

@@ -1,4 +1,4 @@
-// What tests of clients and real servers share: hopfeed-server as a process that can be killed and started
+// Tests of clients and real servers share this: hopfeed-server as a process that can be killed and started
 // again at the same address.
 #pragma once
 #include <signal.h>
@@ -17,7 +17,7 @@ namespace hopfeed {
 
 class ServerProcess {
  public:
-  /// `environment`: "NAME=value" on top of this process's own.
+  /// `environment` is "NAME=value" on top of this process's own.
   explicit ServerProcess(std::string dataset, std::vector<std::string> more = {},
                          std::vector<std::string> environment = {})
       : dataset_(std::move(dataset)), more_(std::move(more)), environment_(std::move(environment)) {
@@ -26,11 +26,11 @@ class ServerProcess {
   }
   wire::Address address() const { return wire::parse_address(address_); }
   int pid() const { return program_->pid(); }
-  /// SIGKILL: its workers follow it by themselves.
+  /// Kills it by SIGKILL: its workers follow it by themselves.
   void kill() { program_->kill(); }
   void signal(int number) const { program_->signal(number); }
   int wait(std::chrono::milliseconds limit) { return program_->wait(limit); }
-  /// At the same address, with another dataset where one is named.
+  /// Restarts it at the same address, with another dataset where one is named.
   void restart(const std::string& dataset = {}) {
     if (!dataset.empty()) dataset_ = dataset;
     program_.reset();

@@ -1,4 +1,4 @@
-// Streams over servers of this very process, for tests: a server with one dataset of its own, and a
+// Makes streams over servers of this very process, for tests: a server with one dataset of its own, and a
 // RemoteLoader at it.
 #pragma once
 #include <memory>
@@ -14,7 +14,7 @@ namespace hopfeed {
 
 inline constexpr const char* kTestToken = "a-token-of-the-tests";
 
-/// Options of a server of `dataset` on a port of its own.
+/// Returns options of a server of `dataset` on a port of its own.
 inline ServerOptions server_options(const std::string& dataset, std::int64_t num_workers = 2) {
   ServerOptions options;
   options.datasets = {dataset};
@@ -31,7 +31,7 @@ inline RemoteExecution remote_options(std::vector<wire::Address> servers) {
   return remote;
 }
 
-/// A stream that has its server with it.
+/// A ServedStream is a stream that has its server with it.
 class ServedStream final : public BatchStream {
  public:
   ServedStream(const ServerOptions& server, RemoteExecution remote, const LoaderOptions& options)

@@ -1,4 +1,4 @@
-// What tests of the server share: a server of this process over a small dataset, jobs of it, and the oracle
+// Tests of the server share this: a server of this process over a small dataset, jobs of it, and the oracle
 // of its batches.
 #pragma once
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace hopfeed {
 
-/// Lines of the server's log.
+/// LogLines has the lines of the server's log.
 class LogLines {
  public:
   void add(const std::string& line) {
@@ -25,7 +25,7 @@ class LogLines {
   void wait_for(const std::string& part) const {
     while (!has(part)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  /// Whether a line has this in it, by now.
+  /// Returns whether a line has this in it, by now.
   bool has(const std::string& part) const {
     const std::lock_guard lock(mutex_);
     return std::ranges::any_of(lines_,
@@ -52,7 +52,7 @@ class ServerTestWithin : public LoaderTestWithin<seconds> {
     options.log = [log = log_](const std::string& line) { log->add(line); };
     return options;
   }
-  /// As options() of the loader's tests.
+  /// Returns a spec as options() of the loader's tests.
   static BatchSpec spec(std::vector<std::int64_t> fanouts = {4, 3}) {
     static const std::string fingerprint = Dataset(LoaderTestWithin<seconds>::path(1)).meta().fingerprint;
     BatchSpec spec;
@@ -74,7 +74,7 @@ class ServerTestWithin : public LoaderTestWithin<seconds> {
                                            : std::string(wire::name_of(answer.type())));
     return wire::from_bytes<wire::Opened>(answer.payload);
   }
-  /// The batch of that number: of the epoch's full batches the n-th, again and again.
+  /// Returns the batch of that number: of the epoch's full batches the n-th, again and again.
   static wire::BatchAsked batch(std::uint64_t number, std::uint64_t granted = kRoom, std::uint32_t job = 1) {
     const auto steps = static_cast<std::uint64_t>(kSeeds / kBatchSize);
     return {.job = job,

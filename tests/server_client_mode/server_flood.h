@@ -1,5 +1,5 @@
-// A client that sends one kind of frame without a pause and reads what it is answered, on a thread of its
-// own.
+// A flood is a client that sends one kind of frame without a pause and reads what it is answered, on a thread
+// of its own.
 #pragma once
 #include <atomic>
 #include <boost/asio/detached.hpp>
@@ -28,7 +28,7 @@ class Flood {
   }
   Flood(const Flood&) = delete;
   Flood& operator=(const Flood&) = delete;
-  /// Frames that have left.
+  /// Returns the frames that have left.
   std::uint64_t sent() const { return sent_; }
 
  private:

@@ -1,4 +1,4 @@
-// A client that says exactly what a test wants, frame by frame: wire::Connection with a loop of its own that
+// A raw client says exactly what a test wants, frame by frame: wire::Connection with a loop of its own that
 // runs while the test waits.
 #pragma once
 #include <boost/asio/co_spawn.hpp>
@@ -43,7 +43,7 @@ class RawClient {
     connection_->send(type, request, payload);
     run(connection_->flush());
   }
-  /// The next frame; pings are answered and not shown. Throws what the connection throws.
+  /// Returns the next frame; pings are answered and not shown. Throws what the connection throws.
   Frame next() {
     for (;;) {
       Frame frame = run(read(*connection_));
@@ -55,7 +55,7 @@ class RawClient {
     send(type, request, payload);
     return next();
   }
-  /// For as long as that: it reads nothing, and its own timers run.
+  /// Sleeps: it reads nothing, and its own timers run.
   void sleep(std::chrono::milliseconds time) {
     loop_.restart();
     loop_.run_for(time);

@@ -1,4 +1,4 @@
-// Servers and clients under random faults (hopfeed-soak --servers).
+// Soaks servers and clients under random faults (hopfeed-soak --servers).
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>

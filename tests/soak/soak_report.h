@@ -1,4 +1,4 @@
-// What the soaks share: how long faults were felt, and the one line of what went wrong.
+// The soaks share this: how long faults were felt, and the one line of what went wrong.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@ namespace hopfeed::soak {
 
 using Clock = std::chrono::steady_clock;
 
-/// Milliseconds that a fault was felt, each time.
+/// Times has the milliseconds that a fault was felt, each time.
 class Times {
  public:
   void add(Clock::duration time) {

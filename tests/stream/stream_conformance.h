@@ -1,7 +1,7 @@
-// What every stream of batches has to do, whoever makes them: the bytes of the serial oracle in its order,
+// Every stream of batches has to do this, whoever makes them: the bytes of the serial oracle in its order,
 // whatever the ranks, the cut and the memory; the life of batches; epochs left early and started again; the
-// same errors. One suite, for one file of a test program, which ends with the kinds of streams that it runs
-// over.
+// same errors. It is one suite, for one file of a test program, which ends with the kinds of streams that it
+// runs over.
 #pragma once
 #include <signal.h>
 
@@ -17,8 +17,8 @@
 
 namespace hopfeed {
 
-/// A kind of stream: how one is opened, and how all that makes its batches is killed, where that is not the
-/// caller.
+/// A StreamKind says how a stream is opened, and how all that makes its batches is killed, where that is not
+/// the caller.
 struct StreamKind {
   const char* name;
   std::unique_ptr<BatchStream> (*open)(LoaderOptions options);
@@ -27,7 +27,7 @@ struct StreamKind {
 
 class StreamConformance : public LoaderTestWithin<>, public ::testing::WithParamInterface<StreamKind> {
  protected:
-  /// The stream of this kind.
+  /// Returns the stream of this kind.
   static std::unique_ptr<BatchStream> open(const LoaderOptions& options) { return GetParam().open(options); }
   static void expect_part(const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
@@ -70,7 +70,7 @@ TEST_P(StreamConformance, OtherOptions_ReachWhoSamples) {
   }
 }
 
-// To whoever moves rows they are bytes, an odd number of them.
+// Whoever moves such rows sees bytes, an odd number of them.
 TEST_P(StreamConformance, RowsWithAScale_ComeAsTheyAreStored) {
   for (const ElementType type : {ElementType::kInt8Scaled, ElementType::kInt4Scaled}) {
     testing::TinyGraph graph =
@@ -335,7 +335,7 @@ TEST_P(StreamConformance, OneTwoAndThreePartitions_GiveTheSameBytes) {
   }
 }
 
-/// A copy of the dataset in which one id of a neighbour points outside the graph.
+/// Returns a copy of the dataset in which one id of a neighbour points outside the graph.
 inline std::filesystem::path damaged_copy(const std::filesystem::path& from,
                                           const std::filesystem::path& to) {
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);

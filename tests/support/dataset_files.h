@@ -1,4 +1,4 @@
-// A dataset's files as tests see them: read, damaged, verified, and compared with the golden ones of
+// Reads, damages and verifies a dataset's files for tests, and compares them with the golden ones of
 // tests/core/data.
 #pragma once
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ inline void write_bytes(const std::filesystem::path& path, const std::string& by
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// By the path inside the folder.
+/// Returns the files by the path inside the folder.
 inline std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -66,7 +66,7 @@ inline void swap_first_two(const std::filesystem::path& data, const std::string&
               [&](std::byte* first) { std::swap_ranges(first, first + bytes, first + bytes); });
 }
 
-/// Whether to write what is golden anew, after a meant change of a format.
+/// Returns whether to write what is golden anew, after a meant change of a format.
 inline bool stores_golden() { return std::getenv("HOPFEED_STORE_GOLDEN") != nullptr; }
 
 /// Expects the folder to be the golden one, byte by byte, and that to verify.

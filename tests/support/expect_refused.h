@@ -1,4 +1,4 @@
-// What tests expect of bad input: one clear line, of the right kind.
+// Tests expect this of bad input: one clear line, of the right kind.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 namespace hopfeed {
 
-/// `call` throws an error of one line that holds `part`.
+/// Expects that `call` throws an error of one line that holds `part`.
 inline void expect_refused(const std::function<void()>& call, const std::string& part,
                            ErrorCode code = ErrorCode::kInvalid) {
   try {

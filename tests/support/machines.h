@@ -1,5 +1,5 @@
-// Machines in one process, each with some partitions of a dataset, that answer each other: what partitions on
-// several machines are without the network between them.
+// Machines are several machines in one process, each with some partitions of a dataset, that answer each
+// other: what partitions on several machines are without the network between them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace hopfeed::testing {
 
-/// Owners in this process, called at once. Counts what would have gone over the wire.
+/// OwnersHere are owners in this process, called at once. It counts what would have gone over the wire.
 class OwnersHere final : public PartitionPeers {
  public:
   explicit OwnersHere(std::vector<PartitionOwner*> owner_of) : owner_of_(std::move(owner_of)) {}
@@ -35,7 +35,7 @@ class OwnersHere final : public PartitionPeers {
   void drop(Ticket ticket) noexcept override { answers_.erase(ticket); }
   std::int64_t questions() const { return questions_; }
   std::size_t bytes() const { return bytes_; }
-  /// Answers that nobody has waited for.
+  /// Returns the answers that nobody has waited for.
   std::size_t left() const { return answers_.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// A batch made in memory for tests: dataset, seeds and maker in one line, the block owned.
+// Makes a batch in memory for tests: dataset, seeds and maker in one line, the block owned.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -30,7 +30,7 @@ struct SeedOrder {
   bool shuffle = false;
 };
 
-/// The batch of all `seeds` in one.
+/// Returns the batch of all `seeds` in one.
 inline Block make_batch(const Dataset& dataset, const SeedOrder& seeds, const BatchOptions& options,
                         std::uint64_t seed = 1) {
   const NodeList list(seeds.seeds, {.node_type = 0, .shuffle = seeds.shuffle});
@@ -44,7 +44,7 @@ struct LinkOrder {
   bool shuffle = false;
 };
 
-/// The batch of all links of the options' edge type in one.
+/// Returns the batch of all links of the options' edge type in one.
 inline Block make_link_batch(const Dataset& dataset, const LinkOrder& links, const BatchOptions& options,
                              std::uint64_t seed = 1) {
   const LinkList list(links.pairs, {.edge_type = dataset.meta().edge_type(options.link.edge_type),

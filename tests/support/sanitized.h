@@ -1,4 +1,5 @@
-// Whether this build is a sanitizer's, which is slower, maps terabytes of shadow memory, and opens files.
+// Tells whether this build is a sanitizer's, which is slower, maps terabytes of shadow memory, and opens
+// files.
 #pragma once
 
 namespace hopfeed::testing {
@@ -9,7 +10,7 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// That one starts no threads in a fork of a process that has some.
+// ThreadSanitizer starts no threads in a fork of a process that has some.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool kThreadSanitized = true;
 #else

@@ -1,4 +1,4 @@
-// What nearly every test includes, compiled once per build: GoogleTest and the library's larger headers.
+// Nearly every test includes these, compiled once per build: GoogleTest and the library's larger headers.
 // Tests still include what they use, so that one built without it (CMAKE_DISABLE_PRECOMPILE_HEADERS) compiles
 // too.
 #pragma once

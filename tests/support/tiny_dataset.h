@@ -1,6 +1,6 @@
-// Small homogeneous datasets for tests: COO edges and features by original id, cut and ordered as the test
-// says. Written with DatasetWriter, so that what a test reads is what a program would read. Node type "node",
-// edge type node__to__node.
+// Makes small homogeneous datasets for tests: COO edges and features by original id, cut and ordered as the
+// test says. They are written with DatasetWriter, so that what a test reads is what a program would read. The
+// node type is "node", the edge type node__to__node.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -44,25 +44,26 @@ struct RandomGraphOptions {
       120;  // split "train": that many nodes in a shuffled order; the rest is split "valid"
   std::uint64_t seed = 1;
 };
-/// A random multigraph with a few hubs, nodes without in-edges, self-loops, features, labels of 4 classes and
-/// splits.
+/// Returns a random multigraph with a few hubs, nodes without in-edges, self-loops, features, labels of 4
+/// classes and splits.
 TinyGraph random_graph(const RandomGraphOptions& options);
 
-/// The ring of n nodes (pyg-lib's cycle graph): in-neighbours of i are i - 1 and i + 1, in that order; split
-/// "train": all.
+/// Returns the ring of n nodes (pyg-lib's cycle graph): in-neighbours of i are i - 1 and i + 1, in that
+/// order; split "train": all.
 TinyGraph ring_graph(std::int64_t num_nodes);
-/// The ring of 6 with three features, labels of three classes (one unknown), and splits "train" (4, 1, 0) and
-/// "valid" (2, 5).
+/// Returns the ring of 6 with three features, labels of three classes (one unknown), and splits "train" (4,
+/// 1, 0) and "valid" (2, 5).
 TinyGraph labelled_ring();
 
-/// The graph with the values that its x is read as, in float32: of a type with a scale others than it has.
+/// Returns the graph with the values that its x is read as, in float32: where x has a scale, these differ
+/// from those it was given.
 TinyGraph in_float32(TinyGraph graph);
 
-/// A cut that deals the nodes at random to `partitions` and orders them at random inside each.
+/// Returns a cut that deals the nodes at random to `partitions` and orders them at random inside each.
 TinyCut random_cut(const TinyGraph& graph, int partitions, std::uint64_t seed);
 
-/// A folder of its own under the system's temporary folder, removed with all that is in it at the end of the
-/// scope.
+/// A TempFolder is a folder of its own under the system's temporary folder, removed with all that is in it at
+/// the end of the scope.
 class TempFolder {
  public:
   TempFolder();

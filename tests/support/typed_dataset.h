@@ -1,5 +1,6 @@
-// Small datasets of any node and edge types for tests: edges and attributes by original id, cut and ordered
-// as the test says. Written with DatasetWriter, so that what a test reads is what a program would read.
+// Makes small datasets of any node and edge types for tests: edges and attributes by original id, cut and
+// ordered as the test says. They are written with DatasetWriter, so that what a test reads is what a program
+// would read.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -20,8 +21,8 @@ struct TypedNodes {
   std::map<std::string, std::vector<std::int64_t>> splits;  // original ids, in the order given
 };
 
-/// An edge split: {source, destination} of each link, original ids; labels and times are stored where not
-/// empty.
+/// TypedLinks are an edge split: {source, destination} of each link, original ids; labels and times are
+/// stored where not empty.
 struct TypedLinks {
   std::vector<std::int64_t> pairs, labels, times;
 };
@@ -45,7 +46,7 @@ struct TypedGraph {
 
 struct TypedCut {
   int partitions = 1;
-  /// Per node type; empty: all in partition 0, by original id.
+  /// It has the partitions per node type; empty: all in partition 0, by original id.
   std::vector<std::vector<int>> partition_of;  // [type][original id]
   std::vector<std::vector<std::int64_t>>
       order;                  // [type] all original ids: inside a partition nodes keep this order
@@ -62,22 +63,24 @@ struct TypedCut {
 void write_typed_dataset(const std::filesystem::path& folder, const TypedGraph& graph,
                          const TypedCut& cut = {});
 
-/// A cut that deals the nodes of each type at random to `partitions` and orders them at random inside each.
+/// Returns a cut that deals the nodes of each type at random to `partitions` and orders them at random inside
+/// each.
 TypedCut random_typed_cut(const TypedGraph& graph, int partitions, std::uint64_t seed);
 
 struct RandomTypedOptions {
   std::int64_t node_types = 3, edge_types = 5;
   std::int64_t max_nodes = 120;  // of a type
   std::uint64_t seed = 1;
-  /// Beside each edge type "rN" between two node types a "rev_rN" with its edges reversed, without weights
-  /// and times.
+  /// Adds beside each edge type "rN" between two node types a "rev_rN" with its edges reversed, without
+  /// weights and times.
   bool reverses = false;
-  /// Behind all others a node type without nodes, with "x", and edge types without edges from it and to it.
+  /// Adds behind all others a node type without nodes, with "x", and edge types without edges from it and to
+  /// it.
   bool empty_type = false;
 };
-/// Random multigraphs between random types, with hubs and empty rows; weights (some zero, of some rows all),
-/// times, features, labels; some node types without in-edges. Split "train" in every node type that has
-/// nodes.
+/// Makes random multigraphs between random types, with hubs and empty rows; weights (some zero, of some rows
+/// all), times, features, labels; some node types without in-edges. Every node type that has nodes has a
+/// split "train".
 TypedGraph random_typed_graph(const RandomTypedOptions& options);
 
 }  // namespace hopfeed::testing

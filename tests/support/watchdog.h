@@ -16,7 +16,8 @@
 
 namespace hopfeed::testing {
 
-// As CTest's own limits (tests/CMakeLists.txt): what sanitizers slow down is not taken for hung.
+// Limits are slower by this, as CTest's own (tests/CMakeLists.txt): what sanitizers slow down is not taken
+// for hung.
 inline constexpr int kTimesSlower = kSanitized ? 5 : 1;
 
 class Watchdog {

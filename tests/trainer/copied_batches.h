@@ -1,5 +1,5 @@
-// Batches that were copied, against the same as views of the slot: field by field. For copies to the CPU and,
-// where there is one, to a GPU.
+// Compares batches that were copied with the same as views of the slot, field by field: for copies to the CPU
+// and, where there is one, to a GPU.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ inline void expect_same_seeds(const SeedTensors& copy, const SeedTensors& view, 
   EXPECT_EQ(copy.batch_size, view.batch_size);
 }
 
-/// Offsets stay in the host's memory.
+/// Expects the same rows; offsets stay in the host's memory.
 inline void expect_same_rows(const CompressedRows& copy, const CompressedRows& view, torch::Device device) {
   EXPECT_TRUE(torch::equal(copy.rowptr, view.rowptr));
   expect_copy(copy.col, view.col, device, "col");

@@ -1,6 +1,6 @@
-// A device of Torch's that is none: its memory is the host's, its copies happen at once, and its streams and
-// events write down what they are asked. For what on the CPU does not exist: which stream waits for what.
-// Included by one test program alone, since a process has one such device.
+// Makes a device of Torch's that is none: its memory is the host's, its copies happen at once, and its
+// streams and events write down what they are asked. It is for what does not exist on the CPU: which stream
+// waits for what. One test program alone includes it, since a process has one such device.
 #pragma once
 #include <ATen/EmptyTensor.h>
 #include <c10/core/CPUAllocator.h>
@@ -16,7 +16,7 @@ namespace hopfeed::testing {
 
 inline constexpr c10::DeviceType kFake = c10::DeviceType::PrivateUse1;
 
-/// What was asked, in order: "copy on 1", "event recorded on 1", ...
+/// Returns what was asked, in order: "copy on 1", "event recorded on 1", ...
 inline std::vector<std::string>& fake_log() {
   static std::vector<std::string> log;
   return log;
@@ -26,7 +26,7 @@ inline c10::StreamId& fake_stream() {  // the current one; 0 is the default
   return stream;
 }
 
-/// The device's memory, which is not the CPU's to Torch.
+/// FakeMemory is the device's memory, which is not the CPU's to Torch.
 struct FakeMemory final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     void* data = std::malloc(bytes > 0 ? bytes : 1);

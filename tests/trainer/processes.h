@@ -1,5 +1,5 @@
-// Programs that a test starts: several trainers with a launcher's environment, or any command whose output
-// matters.
+// Runs programs that a test starts: several trainers with a launcher's environment, or any command whose
+// output matters.
 #pragma once
 #include <map>
 #include <string>
@@ -19,11 +19,11 @@ using EnvironmentVariables = std::map<std::string, std::string>;
 ProgramResult run_program(const std::vector<std::string>& command,
                           const EnvironmentVariables& environment = {}, int seconds = 120);
 /// Runs a command as `world_size` ranks at once, rank 0 hosting the store, each as run_program() does.
-/// Results by rank.
+/// Returns results by rank.
 std::vector<ProgramResult> run_ranks(const std::vector<std::string>& command, int world_size,
                                      int seconds = 120);
 
-/// A TCP port that nobody listens on.
+/// Returns a TCP port that nobody listens on.
 int free_port();
 
 }  // namespace hopfeed::trainer_tests

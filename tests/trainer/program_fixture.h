@@ -1,5 +1,5 @@
-// What the tests of the training programs share: runs as a user starts them, what they leave, and what they
-// say to bad input.
+// Tests of the training programs share this: runs as a user starts them, what they leave, and what they say
+// to bad input.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using testing::TempFolder;
 using trainer_tests::ProgramResult;
 using trainer_tests::run_program;
 
-/// Null where there is no such file.
+/// Returns null where there is no such file.
 inline nlohmann::json read_json(const std::filesystem::path& path) {
   std::ifstream file(path);
   return file ? nlohmann::json::parse(file) : nlohmann::json();
@@ -35,7 +35,7 @@ inline std::vector<double> epoch_losses(const nlohmann::json& summary) {
   return losses;
 }
 
-/// A failure, told in one line of the program that holds `what`.
+/// Expects a failure, told in one line of the program that holds `what`.
 inline void expect_refused(const ProgramResult& result, const std::string& program, const std::string& what) {
   EXPECT_NE(result.status, 0);
   EXPECT_LT(result.status, 128) << "died of a signal";

@@ -1,4 +1,4 @@
-// Edges as a batch has them, for tests of layers.
+// Makes edges as a batch has them, for tests of layers.
 #pragma once
 #include <torch/torch.h>
 
@@ -13,7 +13,7 @@ struct Edges {
   torch::Tensor edge_index;
 };
 
-/// Destinations grouped, some without edges, repeated edges.
+/// Makes edges with destinations grouped, some without edges, and repeated edges.
 inline Edges random_edges(std::int64_t rows, std::int64_t sources, std::int64_t max_degree,
                           std::uint64_t seed) {
   std::mt19937_64 random(seed);

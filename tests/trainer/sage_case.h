@@ -1,4 +1,4 @@
-// Random edges, rows and weights for one layer, and the gradients of a layer that was made of them.
+// Makes random edges, rows and weights for one layer, and the gradients of a layer that was made of them.
 #pragma once
 #include <torch/torch.h>
 
@@ -26,7 +26,7 @@ struct SageCase {
     weights = {.neighbours = random({out, in}), .bias = random({out}), .self = random({out, in})};
   }
   CompressedRows rows() const { return compress_rows(edges.edge_index, edges.rows, edges.sources); }
-  /// The gradients of a sum of the outputs with random weights: for x, neighbours, bias and self.
+  /// Returns the gradients of a sum of the outputs with random weights: for x, neighbours, bias and self.
   std::vector<torch::Tensor> gradients(const torch::Tensor& out) const {
     torch::manual_seed(99);
     return torch::autograd::grad({(out * torch::randn_like(out)).sum()},

@@ -1,4 +1,4 @@
-// Batches made in this process, without a loader: what layers and gradients are tested on.
+// Makes batches in this process, without a loader: layers and gradients are tested on them.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 namespace hopfeed::testing {
 
-/// In place of a slot: a share of it is the batch's, as of a slot.
+/// Makes memory in place of a slot: a share of it is the batch's, as of a slot.
 inline std::shared_ptr<AlignedBlock> make_slot(const Dataset& dataset, std::span<const std::int64_t> seeds,
                                                const BatchOptions& options, BatchKey key) {
   const NodeList list(seeds, {.shuffle = false});

@@ -1,5 +1,5 @@
-// A training run that takes a second, and one that is interrupted: what training_test, its ranks and the
-// tests of programs agree on.
+// Has options of a training run that takes a second, and of one that is interrupted: training_test, its ranks
+// and the tests of programs agree on them.
 #pragma once
 #include <xxhash.h>
 
@@ -12,7 +12,7 @@
 
 namespace hopfeed::testing {
 
-/// A graph whose labels the features hint at, with a split "test" beside random_graph's.
+/// Returns a graph whose labels the features hint at, with a split "test" beside random_graph's.
 inline TinyGraph training_graph() {
   TinyGraph graph = random_graph({.num_nodes = 600, .num_edges = 5'000, .x_width = 8, .num_train = 300});
   for (std::int64_t v = 0; v < graph.num_nodes; ++v) graph.x[v * 8 + graph.y[v]] += 1;
@@ -27,7 +27,7 @@ inline TrainingOptions small_training(const std::string& dataset) {
           .seed = 3};
 }
 
-/// Thrown behind the `stop`th step: the run leaves what one leaves that is killed there.
+/// An Interruption is thrown behind the `stop`th step: the run leaves what one leaves that is killed there.
 struct Interruption : std::runtime_error {
   Interruption() : std::runtime_error("interrupted") {}
 };

@@ -1,5 +1,5 @@
-// A typed graph whose labels can be learned, small enough to train on in a second: what the tests of typed
-// training share.
+// Makes a typed graph whose labels can be learned, small enough to train on in a second: the tests of typed
+// training share it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace hopfeed::testing {
 
 /// Papers (features, labels of 3 classes, splits) cite papers; authors, who have no features, write papers of
-/// one class mostly, the last of them none; venues have features of another width. "rev_" types lead back. A
-/// name with a dot, and a type that no path from a paper reaches.
+/// one class mostly, the last of them none; venues have features of another width. "rev_" types lead back.
+/// One name has a dot, and no path from a paper reaches one type.
 inline TypedGraph typed_training_graph(std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::int64_t n) {

@@ -1,4 +1,4 @@
-// An authority and a certificate of 127.0.0.1 and localhost, made by openssl for one run of a test program.
+// Makes an authority and a certificate of 127.0.0.1 and localhost, by openssl for one run of a test program.
 #pragma once
 #include <gtest/gtest.h>
 

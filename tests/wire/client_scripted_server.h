@@ -1,6 +1,6 @@
-// A server of one thread for tests of the client: it speaks the protocol and makes each batch as the oracle
-// does, unless a script has something else in mind for it. So it can do all that a broken or hostile server
-// could.
+// A scripted server is a server of one thread for tests of the client: it speaks the protocol and makes each
+// batch as the oracle does, unless a script has something else in mind for it. So it can do all that a broken
+// or hostile server could.
 #pragma once
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -23,7 +23,7 @@ namespace hopfeed {
 class ScriptedServer {
  public:
   using Block = std::shared_ptr<std::vector<std::byte>>;
-  /// One BATCH that has come.
+  /// A Turn is one BATCH that has come.
   struct Turn {
     ScriptedServer& server;
     wire::Connection& connection;
@@ -40,11 +40,11 @@ class ScriptedServer {
     std::string token = "a-token-of-the-tests";
     wire::Offer offer = {};  // datasets are filled in
     std::uint16_t port = 0;  // of 127.0.0.1; 0: any
-    /// True where it has seen to the batch; else the server answers rightly.
+    /// Returns true where it has seen to the batch; else the server answers rightly.
     std::function<bool(const Turn&)> script = nullptr;
-    /// What OPENED says of positions, where it is not the truth; 0: the truth.
+    /// OPENED says so many positions, where it is not to say the truth; 0: the truth.
     std::int64_t num_seeds = 0;
-    /// The n-th OPEN (from 0) is refused where this gives an error.
+    /// It refuses the n-th OPEN (from 0) where it gives an error.
     std::function<std::optional<Error>(int opens)> refuse_open = nullptr;
   };
 

@@ -1,6 +1,6 @@
-// A TCP proxy of our own for tests of faults: it stands before a server and passes bytes on as it is told:
-// late, byte by byte, frames twice or in another order, for a while not at all, or only one way. What it does
-// at random follows from its seed and from what passes.
+// A Proxy is a TCP proxy of our own for tests of faults: it stands before a server and passes bytes on as it
+// is told: late, byte by byte, frames twice or in another order, for a while not at all, or only one way.
+// What it does at random follows from its seed and from what passes.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace hopfeed::testing {
 
-/// What happens to the bytes of one direction.
+/// PassingOn says what happens to the bytes of one direction.
 struct PassingOn {
   std::size_t most_at_once = 0;              // bytes of a write; 0: as they come, 1: single bytes
   std::chrono::milliseconds delay{0};        // each byte comes that much later,
@@ -38,7 +38,7 @@ class Proxy {
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  /// 127.0.0.1 and a port; the same for its whole life, also while the target is away.
+  /// Returns 127.0.0.1 and a port; the same for its whole life, also while the target is away.
   wire::Address address() const;
 
   // ---- any thread
@@ -46,16 +46,16 @@ class Proxy {
   void set(const PassingOn& to_server, const PassingOn& to_client);
   /// Ends all connections that there are, some by a reset and some by closing.
   void cut();
-  /// Nothing passes for so long, either way.
+  /// Stalls: nothing passes for so long, either way.
   void stall(std::chrono::milliseconds duration);
-  /// Nothing passes to the clients (or the server) any more, on the connections that there are; both ends
-  /// stay open.
+  /// Freezes one way: nothing passes to the clients (or the server) any more, on the connections that there
+  /// are; both ends stay open.
   void freeze_to_client();
   void freeze_to_server();
   /// Tells the clients (or the server) that nothing more comes, and passes on what they send.
   void half_close_to_client();
   void half_close_to_server();
-  /// Connections are accepted and closed at once, or taken again.
+  /// Has connections accepted and closed at once, or taken again.
   void refuse(bool all);
 
   std::int64_t connections() const;  // all that there were

@@ -1,5 +1,5 @@
-// One direction of a connection through the proxy: what has come, what becomes of it, and what waits to be
-// sent.
+// A ProxyDirection is one direction of a connection through the proxy: what has come, what becomes of it, and
+// what waits to be sent.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -24,19 +24,19 @@ class ProxyDirection {
   ProxyDirection(const PassingOn& rules, std::mt19937_64& random, ProxyCounts& counts)
       : rules_(rules), random_(random), counts_(counts) {}
 
-  /// Bytes have come, at `now`.
+  /// Takes bytes that have come, at `now`.
   void put(std::span<const std::byte> bytes, Clock::time_point now);
-  /// No more come: what is held back goes now.
+  /// Ends it: no more bytes come, and what is held back goes now.
   void end(Clock::time_point now);
   bool ended() const { return ended_; }
-  /// What may be sent at `now`; empty: nothing yet.
+  /// Returns what may be sent at `now`; empty: nothing yet.
   std::span<const std::byte> ready(Clock::time_point now);
   void sent(std::size_t bytes);
-  /// When something of what waits may be sent; max: nothing waits.
+  /// Returns when something of what waits may be sent; max: nothing waits.
   Clock::time_point next() const;
   std::size_t waiting() const { return waiting_; }
   bool empty() const { return out_.empty() && frame_.empty() && held_.empty(); }
-  /// So many bytes have been sent that the connection is to be cut.
+  /// Returns whether so many bytes have been sent that the connection is to be cut.
   bool is_cut() const { return rules_.cut_after && passed_ >= *rules_.cut_after; }
 
  private:

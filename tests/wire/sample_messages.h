@@ -1,5 +1,5 @@
-// One frame of each type, with fixed contents: what golden files, the fuzzers' corpus and the tests of
-// messages are made of.
+// Has one frame of each type, with fixed contents: golden files, the fuzzers' corpus and the tests of
+// messages are made of them.
 #pragma once
 #include <string>
 #include <vector>
@@ -22,11 +22,11 @@ wire::Welcome sample_welcome();
 wire::Open sample_open();
 wire::BatchAsked sample_asked();
 
-/// The frames of version 1, in the order of their numbers.
+/// Returns the frames of version 1, in the order of their numbers.
 std::vector<SampleFrame> sample_frames();
-/// The whole frame as text, on a connection without TLS.
+/// Returns the whole frame as text, on a connection without TLS.
 std::string frame_text(const SampleFrame& sample);
-/// The whole frame as text in version 2.
+/// Returns the whole frame as text in version 2.
 std::string frame_text_2(SampleFrame sample);
 /// Reads a payload by the reader of its type, as the receiving side does; throws what that throws.
 void read_payload_of(wire::FrameType type, const wire::Bytes& payload);

@@ -1,4 +1,4 @@
-// Certificates for tests, made by OpenSSL's library in a temporary folder: a CA, what it has signed, and
+// Makes certificates for tests by OpenSSL's library in a temporary folder: a CA, what it has signed, and
 // others.
 #pragma once
 #include <memory>
@@ -21,9 +21,9 @@ class Certificates {
   /// Makes the CA "ca".
   Certificates();
   ~Certificates();
-  /// Replaces one of the same name.
+  /// Makes a certificate; it replaces one of the same name.
   wire::TlsFiles make(const CertificateOptions& options);
-  /// The files of one that was made.
+  /// Returns the files of a certificate that was made.
   wire::TlsFiles files(const std::string& name) const;
   std::string ca() const { return files("ca").cert; }
   std::string folder() const { return folder_.path().string(); }

@@ -1,4 +1,4 @@
-// What tests of the wire share: coroutines that run to their end, and two connections that are connected to
+// Tests of the wire share this: coroutines that run to their end, and two connections that are connected to
 // each other.
 #pragma once
 #include <gtest/gtest.h>
@@ -31,12 +31,12 @@ struct Outcome {
   std::optional<std::conditional_t<std::is_void_v<T>, std::monostate, T>> value;
   std::exception_ptr error;
 
-  /// What the coroutine gave; throws what it threw.
+  /// Returns what the coroutine gave; throws what it threw.
   T get() {
     if (error) std::rethrow_exception(error);
     if constexpr (!std::is_void_v<T>) return std::move(value.value());
   }
-  /// The message of what it threw, or "".
+  /// Returns the message of what the coroutine threw, or "".
   std::string what() const {
     try {
       if (error) std::rethrow_exception(error);
@@ -55,7 +55,7 @@ struct Outcome {
   }
 };
 
-/// Coroutines of one thread.
+/// A Loop runs coroutines of one thread.
 class Loop {
  public:
   asio::io_context io;
@@ -79,7 +79,7 @@ class Loop {
     }
     return outcome;
   }
-  /// Until all that were started have ended.
+  /// Runs until all that were started have ended.
   void run() {
     io.restart();
     while (running_ > 0 && io.run_one() > 0) {
@@ -91,7 +91,7 @@ class Loop {
     run();
     return outcome->get();
   }
-  /// What else is ready, without waiting.
+  /// Runs what else is ready, without waiting.
   void poll() {
     io.restart();
     io.poll();
@@ -121,7 +121,7 @@ inline std::string name_of(Transport transport) {
   }
 }
 
-/// A server's end and a client's, not yet logged in.
+/// A WirePair is a server's end and a client's, not yet logged in.
 struct WirePair {
   std::unique_ptr<wire::Connection> server, client;
 };
@@ -168,7 +168,7 @@ class WireFixture {
     pair.client = client->get();
     return pair;
   }
-  /// Two ends of a connection that is logged in.
+  /// Returns two ends of a connection that is logged in.
   WirePair open(const PairOptions& options = {}, const wire::Offer& offer = {}) {
     WirePair pair = connect(options);
     const auto server = loop.start(wire::login_as_server(*pair.server, "", offer));
@@ -196,7 +196,7 @@ class WireFixture {
 
 inline wire::Bytes bytes_of(std::string_view text) { return wire::to_bytes(text); }
 
-/// So many bytes that look random.
+/// Returns so many bytes that look random.
 inline wire::Bytes noise(std::size_t size, std::uint64_t seed = 1) {
   wire::Bytes bytes(size);
   for (std::byte& byte : bytes) {

@@ -1,4 +1,4 @@
-// What the tests of faults share: failpoints armed for a scope, in a build that has them.
+// Tests of faults share this: failpoints armed for a scope, in a build that has them.
 #pragma once
 #include <signal.h>
 
@@ -14,7 +14,7 @@ namespace hopfeed {
 #define NEEDS_FAILPOINTS() \
   if (!kFailpointsEnabled) GTEST_SKIP() << "this build has no failpoints (HOPFEED_FAILPOINTS is off)"
 
-/// An entry of the environment for the time of a scope; what is started in it inherits it.
+/// InEnvironment is an entry of the environment for the time of a scope; what is started in it inherits it.
 class InEnvironment {
  public:
   InEnvironment(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
@@ -26,7 +26,7 @@ class InEnvironment {
   const char* name_;
 };
 
-/// Arms failpoints for this process and for the workers that are started in its scope.
+/// Armed arms failpoints for this process and for the workers that are started in its scope.
 class Armed {
  public:
   explicit Armed(const std::string& what) : armed_("HOPFEED_FAIL", what) {}
@@ -35,7 +35,7 @@ class Armed {
   InEnvironment armed_;
 };
 
-/// Armed for its whole life, and yet only one process acts, once.
+/// ArmedOnce is armed for its whole life, and yet only one process acts, once.
 class ArmedOnce {
  public:
   ArmedOnce(const std::string& what, const std::filesystem::path& folder)
@@ -50,7 +50,8 @@ class ArmedOnce {
   Armed armed_;
 };
 
-/// Generous: under a sanitizer everything takes its time. Nothing here waits for it unless it fails.
+/// The limit is generous: under a sanitizer everything takes its time. Nothing here waits for it unless it
+/// fails.
 class Faults : public LoaderTestWithin<240> {};
 
 }  // namespace hopfeed

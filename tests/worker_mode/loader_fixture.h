@@ -1,4 +1,4 @@
-// What the tests of the loader share: a small dataset, options that start quickly, and nothing left behind.
+// Tests of the loader share this: a small dataset, options that start quickly, and nothing left behind.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@
 
 namespace hopfeed {
 
-/// "code: message" of the Error that a call throws.
+/// Returns "code: message" of the Error that a call throws.
 inline std::string error_of(const std::function<void()>& call) {
   try {
     call();
@@ -63,7 +63,7 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
     return options;
   }
 
-  /// hopfeed-sample with options() but its number of workers and memory, and `more`.
+  /// Returns hopfeed-sample with options() but its number of workers and memory, and `more`.
   static std::vector<std::string> sample_command(const std::vector<std::string>& more = {},
                                                  const std::filesystem::path& dataset = path(1)) {
     std::vector<std::string> command{testing::program("hopfeed-sample"), dataset.string()};
@@ -72,7 +72,7 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
-  /// The command of sample_command() as a line for a shell.
+  /// Returns the command of sample_command() as a line for a shell.
   static std::string sample_line(const std::vector<std::string>& more = {},
                                  const std::filesystem::path& dataset = path(1)) {
     std::string line;
@@ -81,7 +81,7 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
   }
 
   void SetUp() override { take_stock(); }
-  /// What is there now may stay.
+  /// Takes stock: what is there now may stay.
   void take_stock() { before_ = testing::Leftovers::now(); }
   void TearDown() override { EXPECT_EQ(testing::Leftovers::now(), before_); }
 

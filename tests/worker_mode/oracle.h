@@ -1,6 +1,6 @@
-// What a loader's batches must be: each as a line with the digest of all its bytes, and the oracle that makes
-// the same lines the obvious way: one thread deals, samples and hashes batch after batch in this process,
-// with no channel and no workers.
+// A loader's batches must be these: each is a line with the digest of all its bytes, and the oracle makes the
+// same lines the obvious way: one thread deals, samples and hashes batch after batch in this process, with no
+// channel and no workers.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +18,7 @@
 
 namespace hopfeed {
 
-/// One batch as a line: key, sizes, digest.
+/// Returns one batch as a line: key, sizes, digest.
 inline std::string line_of(const BatchView& batch) {
   char text[160];
   std::snprintf(text, sizeof(text), "%ld %ld %ld %ld %ld %016lx", batch.key().epoch, batch.key().first,
@@ -30,7 +30,7 @@ struct EpochRange {
   std::int64_t epoch = 0, start = 0;
 };
 
-/// All batches of this rank in one epoch, through a stream.
+/// Returns all batches of this rank in one epoch, through a stream.
 inline std::vector<std::string> loaded(BatchStream& loader, EpochRange range = {}) {
   std::vector<std::string> lines;
   loader.begin_epoch(range.epoch, range.start);
@@ -38,7 +38,7 @@ inline std::vector<std::string> loaded(BatchStream& loader, EpochRange range = {
   return lines;
 }
 
-/// The lines that the oracle gives for an epoch.
+/// Returns the lines that the oracle gives for an epoch.
 inline std::vector<std::string> expected(const LoaderOptions& options, EpochRange range = {}) {
   const Dataset dataset(options.dataset);
   const std::unique_ptr<BatchSource> source = loader_source(options, dataset);

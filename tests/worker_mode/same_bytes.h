@@ -1,5 +1,5 @@
-// What every kind of sampling has to do through worker mode: the bytes of the oracle, whatever cuts, workers
-// and deaths.
+// Every kind of sampling has to give the bytes of the oracle through worker mode, whatever cuts, workers and
+// deaths.
 #pragma once
 #include <signal.h>
 
@@ -12,7 +12,7 @@
 
 namespace hopfeed {
 
-/// The options of a kind over its dataset in so many partitions.
+/// Gives the options of a kind over its dataset in so many partitions.
 using OptionsOfParts = std::function<LoaderOptions(int parts)>;
 
 inline void expect_same_bytes_of_workers_and_partitions(const OptionsOfParts& options) {
@@ -27,8 +27,8 @@ inline void expect_same_bytes_of_workers_and_partitions(const OptionsOfParts& op
   }
 }
 
-/// All workers at once, with batches in every state, in epoch after epoch until one of them had a batch in
-/// hand: it is made again.
+/// Kills all workers at once, with batches in every state, in epoch after epoch until one of them had a batch
+/// in hand: it is made again.
 inline void expect_same_bytes_after_a_kill(const OptionsOfParts& options) {
   const LoaderOptions o = options(2);
   Loader loader(o);

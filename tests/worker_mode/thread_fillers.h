@@ -1,5 +1,5 @@
-// Fillers without processes, for the conformance suite of SlotFillers: threads that block, one for each
-// filler, and one event loop that is keeper and fillers in one thread, as the I/O thread of a client will be:
+// These are fillers without processes, for the conformance suite of SlotFillers: threads that block, one for
+// each filler, and one event loop that is keeper and fillers in one thread, as the I/O thread of a client is:
 // it holds several claims for each filler, never waits for one of them, and sleeps in poll(). Both make the
 // same blocks as hopfeed-worker, and both can be told that a filler is dead.
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace hopfeed {
 
-/// batch = f(...), for one thread: the training nodes of a dataset.
+/// A ThreadMaker makes batches for one thread, of the training nodes of a dataset.
 class ThreadMaker {
  public:
   ThreadMaker(const std::filesystem::path& dataset, const BatchOptions& options, std::uint64_t seed)
@@ -41,7 +41,7 @@ class ThreadMaker {
   std::size_t sample(const PlannedBatch& batch) {
     return maker_.sample({.seed = seed_, .epoch = batch.epoch, .first = batch.first, .count = batch.count});
   }
-  /// The whole block.
+  /// Returns the whole block.
   std::span<const std::byte> make(const PlannedBatch& batch) {
     const std::size_t bytes = sample(batch);
     block_.reserve(bytes);
@@ -58,7 +58,8 @@ class ThreadMaker {
 };
 using MakeThreadMaker = std::function<std::unique_ptr<ThreadMaker>()>;
 
-/// What both have in common: a thread that keeps the slots, and fillers that somebody may doom.
+/// DoomedFillers is what both have in common: a thread that keeps the slots, and fillers that somebody may
+/// doom.
 class DoomedFillers : public SlotFillers {
  public:
   explicit DoomedFillers(std::shared_ptr<ChannelHost> host)
@@ -67,7 +68,7 @@ class DoomedFillers : public SlotFillers {
     if (await_ready(*host_, std::chrono::seconds(60))) throw Error(ErrorCode::kTimeout, "not ready");
   }
   std::vector<int> pids() const override { return {}; }
-  /// Filler `number` dies at its next step, whatever it holds.
+  /// Dooms filler `number`: it dies at its next step, whatever it holds.
   void doom(std::uint32_t number) {
     doomed_[number] = true;
     ring(host_->fillers_bell().fd());
@@ -133,7 +134,7 @@ class ThreadFillers final : public DoomedFillers {
       return ring(host_->doorbell().fd());
     }
   }
-  /// False where it died on the way.
+  /// Serves a claim; false where it died on the way.
   bool serve(WorkerPort& port, Claim& claim, ThreadMaker& maker, std::uint32_t number) {
     const std::size_t bytes = maker.sample(claim.batch);
     port.note_sampled(claim);
@@ -173,7 +174,7 @@ class EventLoopFillers final : public DoomedFillers {
   }
 
  private:
-  /// What a connection to a server is: a name, and batches that were asked for there.
+  /// A Connection is what a connection to a server is: a name, and batches that were asked for there.
   struct Connection {
     std::unique_ptr<WorkerPort> port;
     struct Reply {
@@ -208,7 +209,7 @@ class EventLoopFillers final : public DoomedFillers {
                   .replies = {}};
     connection.port->report_ready();
   }
-  /// Whether there was anything to do.
+  /// Returns whether there was anything to do.
   bool step(SlotKeeper& keeper, std::vector<Connection>& connections, ThreadMaker& maker) {
     bool busy = false;
     keeper.serve();
@@ -235,7 +236,7 @@ class EventLoopFillers final : public DoomedFillers {
     connection.replies.push_back({.claim = *claim, .block = {block.begin(), block.end()}});
     return true;
   }
-  /// Whether it is done with.
+  /// Returns whether the reply is done with.
   static bool deliver(WorkerPort& port, Connection::Reply& reply) {
     switch (port.grant(reply.claim, reply.block.size())) {
       case WorkerPort::Grant::kWaiting:

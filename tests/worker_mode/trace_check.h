@@ -1,5 +1,5 @@
-// What every trace must be: JSON, each batch in it by all of its four events, and no two events of a track at
-// the same time.
+// Every trace must be JSON, have each batch by all of its four events, and no two events of a track at the
+// same time.
 #pragma once
 #include <gtest/gtest.h>
 
