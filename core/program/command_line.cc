@@ -95,20 +95,6 @@ CommandLine::CommandLine(const std::string& name, CommandLine& parent, const std
 
 CommandLine::~CommandLine() = default;
 
-/// Options that are called otherwise than the field that they set (LoaderOptions, BatchOptions).
-constexpr std::pair<std::string_view, std::string_view> kOtherFields[] = {
-    {"--e-id", "edge_ids"},
-    {"--labor-batches", "labor_seeds"},
-    {"--link-times", "links.times"},
-    {"--labels", "links.labels"},
-    {"--metapath", "walk.metapath"},
-    {"--no-shuffle", "shuffle"},
-    {"--plugin", "plugins"},
-    {"--walks-per-seed", "walk.per_seed"},
-    {"--walk-length", "walk.length"},
-    {"--walk-p", "walk.p"},
-    {"--walk-q", "walk.q"}};
-
 constexpr std::string_view kOfBatch = "batch.";  // options of LoaderOptions::batch may be told with it
 
 /// "--threads,--num-workers" stands for the fields threads and num_workers.
@@ -120,8 +106,6 @@ void CommandLine::note_fields(const std::string& names) {
     std::string field(name.substr(2));
     std::ranges::replace(field, '-', '_');
     fields_[field] = name;
-    for (const auto& [option, other] : kOtherFields)
-      if (option == name) fields_[std::string(other)] = name;
   }
 }
 
