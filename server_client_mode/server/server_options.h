@@ -39,7 +39,7 @@ struct ServerOptions {
   std::optional<GpuCache> gpu_graph_cache = std::nullopt;  // as ExecutionOptions, of each worker
   FeatureTiers features = {};     // what workers read feature rows from; each dataset has a row cache
   PeerOptions partitions = {};    // set where this machine has some partitions of the datasets only
-  std::int64_t peer_threads = 2;  // that answer machines which have other partitions
+  std::int64_t peer_threads = 2;  // threads that answer machines which have other partitions
   /// It gets one line for each event, without a line end, on a thread of its own, so that it may wait. It
   /// must not throw. A call that has not come back a second after the server's end is left behind with that
   /// thread.

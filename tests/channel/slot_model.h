@@ -37,7 +37,7 @@ struct ModelOptions {
   int crashes = 0;         // how many deaths may happen
   int leave_after = -1;    // the epoch may be left from this many batches taken on, once
   std::size_t hold = 1;    // batches that the trainer views at a time
-  std::size_t claims = 1;  // that each filler may hold
+  std::size_t claims = 1;  // claims that each filler may hold
   bool any_order = false;  // the trainer takes whichever batch is READY
   bool queue = false;  // each batch is asked for at any moment, and the first may be withdrawn at any moment
   bool bells = false;  // filler and planner sleep on their bells; of one filler
