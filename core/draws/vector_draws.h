@@ -70,7 +70,7 @@ struct MarkedNodes {
   std::int32_t* nodes;
   std::uint32_t* places;
 };
-/// Returns how many, or kNoNode where one of them is not below `num_nodes`.
+/// take_marked() returns how many, or kNoNode where one of them is not below `num_nodes`.
 inline constexpr std::size_t kNoNode = ~std::size_t{0};
 std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
                         const std::uint8_t* bits, const MarkedNodes& out);

@@ -1,8 +1,8 @@
-// SlotModel explores all interleavings of a small pool, with the real SlotPool, WorkerPort and QueuePlan over
-// heap memory: fillers that may die between any two calls, a planner that plans, grants, hands out, takes
-// back and leaves an epoch, and, where asked for, both asleep on their bells. States are explored depth
-// first; a state is the bytes of the channel, the pool, the queue, the bells and where each filler and each
-// of its claims stands.
+// SlotModelExplorer explores all interleavings of a small pool, with the real SlotPool, WorkerPort and
+// QueuePlan over heap memory: fillers that may die between any two calls, a planner that plans, grants, hands
+// out, takes back and leaves an epoch, and, where asked for, both asleep on their bells. States are explored
+// depth first; a state is the bytes of the channel, the pool, the queue, the bells and where each filler and
+// each of its claims stands.
 //
 // A filler with several claims is an event loop: each claim goes on by itself, and a death is the death of
 // all. With bells there is one such filler, and the planner is an event loop too; each says that it listens,
