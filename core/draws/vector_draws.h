@@ -43,9 +43,9 @@ std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement
 std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeStream& keys,
                               DrawPicks& picks);
 
-/// Writes the places of those of up to kMaxVariates nodes (original ids, in an aligned array with space for
-/// as many) whose variate is below the threshold, as labor_rule.h has it. `out` has space for kMaxVariates.
-/// Returns how many.
+/// take_below() writes the places of those of up to kMaxVariates nodes (original ids, in an aligned array
+/// with space for as many) whose variate is below the threshold, as labor_rule.h has it. `out` has space for
+/// kMaxVariates. Returns how many.
 inline constexpr std::size_t kMaxVariates = 64;
 struct VariatesBelow {
   std::uint64_t key;
@@ -54,13 +54,13 @@ struct VariatesBelow {
 };
 std::size_t take_below(std::span<const std::int64_t> nodes, const VariatesBelow& below, std::uint64_t* out);
 
-/// Writes out[word][at + i] = the upper 16 bits of the variate of node i, as labor_rule.h has it, in the hops
-/// with that word; null: not wanted.
+/// upper_variates() writes out[word][at + i] = the upper 16 bits of the variate of node i, as labor_rule.h
+/// has it, in the hops with that word; null: not wanted.
 using VariateWords = std::array<std::uint16_t*, kLaborHops>;
 void upper_variates(const OriginalIds& nodes, std::uint64_t key, std::size_t at, const VariateWords& out);
 
-/// Sets bit i of `out` where uppers[i] is below `limit`. Both have space for a multiple of kMarkedTogether
-/// elements.
+/// mark_below() sets bit i of `out` where uppers[i] is below `limit`. Both have space for a multiple of
+/// kMarkedTogether elements.
 inline constexpr std::size_t kMarkedTogether = 64;
 void mark_below(const std::uint16_t* uppers, std::size_t count, std::uint16_t limit, std::uint8_t* out);
 
