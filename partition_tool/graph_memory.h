@@ -10,8 +10,8 @@ namespace hopfeed {
 
 /// A GraphSize decides the memory of one edge type.
 struct GraphSize {
-  std::int64_t num_nodes = 0;    // that edges end at
-  std::int64_t num_sources = 0;  // that edges begin at
+  std::int64_t num_nodes = 0;    // nodes that edges end at
+  std::int64_t num_sources = 0;  // nodes that edges begin at
   std::int64_t held_edges = 0;   // in memory as rows; a generated graph holds none
   bool stored_edge_ids = false;  // held as an array (EdgeIds::kStored)
 };

@@ -10,7 +10,7 @@ namespace hopfeed {
 /// A LinkShare is a number of links, or a share of all.
 struct LinkShare {
   std::optional<double> ratio;  // [0, 1)
-  std::int64_t count = 0;       // where there is no ratio
+  std::int64_t count = 0;       // the number of links, where there is no ratio
   /// Reads a ratio ("0.1") or a number ("1000"). Throws kInvalid naming the option.
   static LinkShare parse(const std::string& text, const char* option);
   /// Returns how many of `all` links the share is, rounded down.

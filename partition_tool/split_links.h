@@ -26,8 +26,8 @@ namespace hopfeed {
 /// A SplitType says what became of one edge type.
 struct SplitType {
   std::string edge_type, reverse;               // reverse: empty where it has none
-  std::int64_t edges = 0;                       // before
-  std::int64_t message = 0;                     // that stay in the graph
+  std::int64_t edges = 0;                       // edges before the split
+  std::int64_t message = 0;                     // edges that stay in the graph
   std::int64_t train = 0, valid = 0, test = 0;  // links without negatives
   std::int64_t negatives = 0;                   // of all splits
   std::int64_t reverse_removed = 0;             // edges of the reverse type

@@ -17,7 +17,7 @@ namespace hopfeed {
 struct MissingPartition {
   int partition = 0;
   std::chrono::milliseconds since{};  // it was lost, or looked for in vain
-  std::string why;                    // what those said that may have it
+  std::string why;                    // what the servers said that may have it
 };
 
 class PartitionServers {
@@ -64,7 +64,7 @@ class PartitionServers {
   const PeerOptions& options_;
   std::vector<State> states_;  // by server
   struct Partition {
-    int servers = 0;  // that have it now
+    int servers = 0;  // servers that have the partition now
     Clock::time_point since;
     bool was_there = false, told = false;
   };

@@ -20,10 +20,11 @@ struct ChannelPlan {
 
 struct SizingInput {
   std::size_t worst_block = 0;  // BatchMaker::max_block_bytes
-  BatchMaker::Scratch scratch;  // of each batch that a worker has under way
+  BatchMaker::Scratch scratch;  // scratch of each batch that a worker has under way
   std::int64_t batch_size = 1;
   AvailableMemory available;
-  std::optional<AvailableMemory> device = {};  // where all slots lie at once; none: as they are granted
+  std::optional<AvailableMemory> device =
+      {};               // memory in which all slots lie at once; none: as they are granted
   int local_world = 1;  // ranks of this machine, each with a loader; the memory is shared out evenly
 };
 

@@ -53,9 +53,10 @@ class ChannelStream : public BatchStream {
   /// ChannelNeeds are what the memory of a channel has to suffice for.
   struct ChannelNeeds {
     std::size_t worst_block = 0;
-    BatchMaker::Scratch scratch = {};            // of each batch that a worker has under way
-    AvailableMemory available = {};              // where blocks lie; nothing: in the machine's memory
-    std::optional<AvailableMemory> device = {};  // where they lie too, all slots at once; none: nowhere
+    BatchMaker::Scratch scratch = {};  // of each batch that a worker has under way
+    AvailableMemory available = {};    // memory in which blocks lie; nothing: the machine's
+    std::optional<AvailableMemory> device =
+        {};  // device memory in which all slots lie at once too; none: nowhere
   };
   ChannelNeeds needs_of(const BatchMaker& maker) const;
   /// Returns the bytes that the scratch of each sampling worker or thread may take, once there is a channel.

@@ -23,7 +23,7 @@ namespace hopfeed {
 
 struct LoaderChannelOptions {
   std::int64_t rank = 0, world_size = 1;
-  std::int64_t workers = 0;  // that fill the slots beside the trainer; 0: the calling thread does
+  std::int64_t workers = 0;  // workers that fill the slots beside the trainer; 0: the calling thread does
   std::string makers = "sampling workers";  // who that is, for messages
   /// Names what SlotRecord::worker numbers where it is no worker of this machine: for BatchRecord::maker.
   std::function<std::string(std::uint32_t worker)> maker_name = nullptr;

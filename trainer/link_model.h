@@ -45,7 +45,7 @@ class LinkModelImpl : public torch::nn::Module {
   void step_embeddings(World& world);
 
   const LinkModelOptions& options() const { return options_; }
-  std::int64_t num_learned_rows() const;  // that a step has moved, of all types
+  std::int64_t num_learned_rows() const;  // rows that a step has moved, of all types
 
  private:
   void make_embeddings(const HopTypes& types);

@@ -28,7 +28,7 @@ struct LinkTrainingOptions {
   std::shared_ptr<const StreamSource> streams = nullptr;  // null: of the folder loader.dataset
   std::string train_split = "train";
   std::string valid_split = "valid",
-              test_split = "test";  // where the edge type has none, that ROC-AUC is left out
+              test_split = "test";  // ROC-AUC of it is left out where the edge type has none
   std::optional<std::vector<std::int64_t>>
       test_pairs;  // in place of the test split: [2P] as LinkInput::pairs
   std::int64_t epochs = 20;

@@ -28,7 +28,7 @@ struct TrainingOptions {
   /// a folder.
   bool local_seeds = false;
   std::string train_split = "train";
-  std::string valid_split = "valid";  // where the dataset has none, the last epoch's model is the best
+  std::string valid_split = "valid";  // the last epoch's model is the best where the dataset has none
   std::int64_t epochs = 20;
   std::int64_t hidden = 128;
   double dropout = 0.3;

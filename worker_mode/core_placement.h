@@ -8,7 +8,7 @@
 namespace hopfeed {
 
 struct CoreQuery {
-  std::vector<int> cores;  // that this process may use, rising
+  std::vector<int> cores;  // the cores that this process may use, rising
   int local_rank = 0;
   int local_world = 1;  // ranks that share these cores
   int num_workers = 1;

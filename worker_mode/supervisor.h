@@ -29,8 +29,9 @@ namespace hopfeed {
 /// A WorkerDeath is a worker that died, and what it was at.
 struct WorkerDeath {
   std::uint32_t worker = 0;
-  std::string cause;                 // how it ended, and what it said before
-  std::vector<PlannedBatch> claims;  // that it was at; what else it had is made again and nobody's fault
+  std::string cause;  // how it ended, and what it said before
+  std::vector<PlannedBatch>
+      claims;  // the batches that it was at; what else it had is made again and nobody's fault
 };
 
 struct SupervisorOptions {
@@ -38,8 +39,8 @@ struct SupervisorOptions {
   WorkerConfig config;                  // worker and cores are filled in per worker
   std::vector<std::vector<int>> cores;  // [num_workers]
   std::vector<std::string> plugins;     // absolute paths
-  int seeds_fd = -1;                    // where the spec names given seeds
-  int row_cache_fd = -1;                // where there is one, and jobs do not bring it
+  int seeds_fd = -1;                    // set where the spec names given seeds
+  int row_cache_fd = -1;                // set where there is a row cache, and jobs do not bring it
   std::chrono::milliseconds batch_deadline{};
   std::chrono::milliseconds start_deadline{};
   int max_restarts = 0;
@@ -71,7 +72,7 @@ class Supervisor final : public SlotFillers {
   /// Activity is what a worker was seen doing; the same thing for too long means that it hangs.
   struct Activity {
     enum class Kind { kStarting, kFilling, kWaiting } kind = Kind::kStarting;
-    std::uint32_t slot = 0, generation = 0;  // that it fills
+    std::uint32_t slot = 0, generation = 0;  // the slot that it fills
     std::uint32_t heartbeat = 0;             // of its claims, and while it waits for work or for memory
     friend bool operator==(const Activity&, const Activity&) = default;
   };

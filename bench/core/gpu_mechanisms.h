@@ -26,8 +26,9 @@ class ImportingPeer {
   ImportingPeer& operator=(const ImportingPeer&) = delete;
   /// Found holds what went wrong in each try; a text is empty where it works.
   struct Found {
-    double own_writes = 0, imported_writes = 0;  // bytes/s that it writes to its own memory and there
-    std::string import;                          // it sees in its mapping what this process has written
+    double own_writes = 0,
+           imported_writes = 0;  // bytes/s that it writes to its own memory and to the imported one
+    std::string import;          // it sees in its mapping what this process has written
     /// The process is killed while a kernel of it writes to the imported memory: once it can be waited for,
     /// nothing changes there any more.
     std::string killed;

@@ -222,7 +222,7 @@ def main():
     parser.add_argument("--patience", type=float, default=30, help="seconds without a batch after which a loader hangs")
     parser.add_argument("--deadline", type=float, default=900, help="seconds that one program may take in all")
     args = parser.parse_args()
-    args.peers = names(args.peers, PEERS, "peer")
+    args.peers = names(args.peers, PEERS, "loader")
     args.measures = names(args.measures, MEASURES, "measure")
 
     def say(number, peer, measure, setting, report):

@@ -25,7 +25,7 @@ class Flood {
  public:
   Flood(const wire::Address& address, const FloodKind& kind);
   ~Flood();
-  double frames() const { return static_cast<double>(frames_); }  // that have left
+  double frames() const { return static_cast<double>(frames_); }  // frames that have left
 
  private:
   std::atomic<bool> stop_{false};

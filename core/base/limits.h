@@ -57,7 +57,7 @@ inline constexpr std::size_t kMaxPeerJobs =
 inline constexpr std::size_t kMaxPingBytes = 64;
 inline constexpr std::size_t kMaxJsonDepth = 32;        // of JSON that came over the wire
 inline constexpr std::size_t kMaxSocketPath = 107;      // bytes; what the operating system takes
-inline constexpr std::size_t kMaxServers = 4'096;       // that a client is told of
+inline constexpr std::size_t kMaxServers = 4'096;       // servers that a client is told of
 inline constexpr std::int64_t kMaxOutstanding = 1'024;  // batches that one client waits for
 inline constexpr std::int64_t kMaxJobsPerClient = 64;   // open at a time
 /// So many bytes of answers to one client, blocks not counted, may wait to be sent; with more the server

@@ -209,7 +209,7 @@ class Dataset {
     std::vector<CscPart> parts;                      // [part]
     std::vector<std::int64_t> partition_offsets{0};  // [parts + 1] of the edges
     PartFiles<std::uint32_t> by_id;                  // empty where the dataset has none
-    std::vector<PartFiles<std::byte>> attrs;         // these in the order of meta's lists
+    std::vector<PartFiles<std::byte>> attrs;         // in the order of meta's lists, as all below
     std::vector<PartFiles<std::byte>> aliases;
     std::size_t alias_bytes = 0;  // from entry to entry, in all of them
     std::vector<TimeFiles> times;

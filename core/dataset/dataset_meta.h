@@ -80,7 +80,7 @@ struct EdgeTypeMeta {
 /// CutMeta says how the dataset was cut and ordered. It changes nothing in a batch (dataset ids aside).
 struct CutMeta {
   std::string method = "none";                   // none | random | metis
-  std::vector<std::int64_t> fanouts{15, 10, 5};  // that the hotness was computed for
+  std::vector<std::int64_t> fanouts{15, 10, 5};  // the fanouts that the hotness was computed for
   std::int64_t batch_size = 1024;
   std::int64_t edges_cut = 0;  // edges whose ends lie in two partitions
   std::uint64_t seed = 0;

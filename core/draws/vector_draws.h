@@ -43,9 +43,9 @@ std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement
 std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeStream& keys,
                               DrawPicks& picks);
 
-/// Writes the places of those of up to kMaxVariates nodes (original ids, in an aligned array with space for
-/// as many) whose variate is below the threshold, as labor_rule.h has it. `out` has space for kMaxVariates.
-/// Returns how many.
+/// take_below() writes the places of those of up to kMaxVariates nodes (original ids, in an aligned array
+/// with space for as many) whose variate is below the threshold, as labor_rule.h has it. `out` has space for
+/// kMaxVariates. Returns how many.
 inline constexpr std::size_t kMaxVariates = 64;
 struct VariatesBelow {
   std::uint64_t key;
@@ -54,13 +54,13 @@ struct VariatesBelow {
 };
 std::size_t take_below(std::span<const std::int64_t> nodes, const VariatesBelow& below, std::uint64_t* out);
 
-/// Writes out[word][at + i] = the upper 16 bits of the variate of node i, as labor_rule.h has it, in the hops
-/// with that word; null: not wanted.
+/// upper_variates() writes out[word][at + i] = the upper 16 bits of the variate of node i, as labor_rule.h
+/// has it, in the hops with that word; null: not wanted.
 using VariateWords = std::array<std::uint16_t*, kLaborHops>;
 void upper_variates(const OriginalIds& nodes, std::uint64_t key, std::size_t at, const VariateWords& out);
 
-/// Sets bit i of `out` where uppers[i] is below `limit`. Both have space for a multiple of kMarkedTogether
-/// elements.
+/// mark_below() sets bit i of `out` where uppers[i] is below `limit`. Both have space for a multiple of
+/// kMarkedTogether elements.
 inline constexpr std::size_t kMarkedTogether = 64;
 void mark_below(const std::uint16_t* uppers, std::size_t count, std::uint16_t limit, std::uint8_t* out);
 
@@ -70,7 +70,7 @@ struct MarkedNodes {
   std::int32_t* nodes;
   std::uint32_t* places;
 };
-/// Returns how many, or kNoNode where one of them is not below `num_nodes`.
+/// take_marked() returns how many, or kNoNode where one of them is not below `num_nodes`.
 inline constexpr std::size_t kNoNode = ~std::size_t{0};
 std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
                         const std::uint8_t* bits, const MarkedNodes& out);

@@ -42,7 +42,7 @@ class PartitionedFeatures final : public FeatureSource {
   AnnounceTurn* const turn_;
   PeerRows peers_;
   std::vector<const std::byte*> rows_;  // of the batch; those that are not here null until they are taken
-  std::vector<std::int64_t> others_;    // ids of these
+  std::vector<std::int64_t> others_;    // ids of the rows that are not here
   std::vector<std::size_t> at_;         // where they are in the batch
   std::vector<char> asked_;             // [others] of its owner; else the cache has it
   std::vector<std::byte> later_;        // hits of rows that a later call writes

@@ -18,7 +18,7 @@ namespace hopfeed {
 int seed_node_type(const DatasetMeta& meta, const std::string& name);
 
 struct NodeInput {
-  std::string split = "train";                                   // where neither ids nor a mask are given
+  std::string split = "train";  // the split, where neither ids nor a mask are given
   std::optional<std::vector<std::int64_t>> ids = std::nullopt;   // original ids, repeats allowed
   std::optional<std::vector<std::uint8_t>> mask = std::nullopt;  // [nodes] by original id; not 0: a seed
   std::vector<std::int64_t> times =

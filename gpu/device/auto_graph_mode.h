@@ -15,7 +15,8 @@ struct AutoGraphMode {
   std::string why;  // in one line
 };
 
-/// AutoGraphModeOptions count so many copies of these datasets' edges, on the GPU of that number.
+/// AutoGraphModeOptions name the datasets whose edges are copied, how many copies there are, and the GPU's
+/// number.
 struct AutoGraphModeOptions {
   int device = 0;
   std::vector<std::string> datasets;  // folders

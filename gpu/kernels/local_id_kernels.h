@@ -49,7 +49,7 @@ struct IdStep {
   std::uint64_t* slots = nullptr;           // [bound]; kNoSlot: it was no node
   std::uint64_t* firsts = nullptr;     // [bound + 1] whether it is a first; behind the scan, firsts before it
   std::uint64_t* ids = nullptr;        // local id -> id
-  std::uint64_t* num_nodes = nullptr;  // that have a local id
+  std::uint64_t* num_nodes = nullptr;  // nodes that have a local id
   std::uint32_t* locals = nullptr;     // [all steps]
   std::uint64_t* num_before = nullptr;  // how many of them earlier steps gave; null: none
 

@@ -8,7 +8,7 @@ namespace hopfeed::gpu {
 
 /// Versions are CUDA's: 13000 is 13.0.
 struct FoundGpus {
-  int runtime = 0;  // that hopfeed was built with
+  int runtime = 0;  // the version that hopfeed was built with
   int driver = 0;   // the latest that the driver knows; 0: there is no driver
   int devices = 0;
   std::string refusal;  // what CUDA said where it would not count them, but that there is none

@@ -20,7 +20,7 @@ struct CutChoice {
 
 struct NodeCut {
   std::vector<std::int32_t> partition_of;  // [N]
-  std::int64_t metis_degree = 0;           // that METIS was given; 0: all
+  std::int64_t metis_degree = 0;           // the degree that METIS was given; 0: all
   double seconds = 0;
 };
 

@@ -12,7 +12,7 @@ namespace hopfeed {
 struct OrderOptions : WriteOptions {  // fanouts and batch size: those of the input by default
   std::string input;
   std::string policy = "vip";  // hotness_policy.h
-  std::int64_t epochs = 1;     // that presample and oracle make
+  std::int64_t epochs = 1;     // epochs that presample and oracle make
   std::uint64_t seed = 0;      // of these epochs, and of random
 };
 

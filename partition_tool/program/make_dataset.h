@@ -16,8 +16,8 @@ namespace hopfeed {
 /// WriteOptions are what every command takes that writes a dataset.
 struct WriteOptions {
   std::string folder;
-  std::optional<std::string> fanouts;      // that the node order is computed for
-  std::optional<std::int64_t> batch_size;  // that the node order is computed for
+  std::optional<std::string> fanouts;      // the fanouts that the node order is computed for
+  std::optional<std::int64_t> batch_size;  // the batch size that the node order is computed for
   bool overwrite = false;
   int threads = 1;
   std::string json;

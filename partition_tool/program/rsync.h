@@ -40,8 +40,8 @@ class Rsync {
  private:
   struct Call {
     std::vector<std::string> arguments;
-    std::uint64_t quiet_bytes = 0;  // that are read without a word to the other side
-    std::uint64_t mute_bytes = 0;   // that are read without a word to us
+    std::uint64_t quiet_bytes = 0;  // bytes that are read without a word to the other side
+    std::uint64_t mute_bytes = 0;   // bytes that are read without a word to us
     bool may_be_missing = false;    // the folder there
   };
   ChildResult run(const Call& call, const std::function<void(const std::string&)>& on_line) const;

@@ -24,7 +24,7 @@ struct TuneChoices {
   bool evictions = false, digest = false;
   std::optional<std::int64_t> reader;  // partition: evictions of the rows that it reads of others
   std::size_t budget = 0;              // 0: not given
-  double seconds = 4;                  // that the stages are measured for
+  double seconds = 4;                  // seconds that the stages are measured for
   std::optional<double> train_ms;
   double within = 5;  // percent of the best epoch
 };

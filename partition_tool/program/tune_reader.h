@@ -31,7 +31,7 @@ struct TuneReaderReport {
   bool stored = false;     // the dataset has a ranked list of the reader's
   std::int64_t seeds = 0;  // of the reader's own, or all where it has none
   std::int64_t batches = 0;
-  std::int64_t remote_rows = 0;            // that there are
+  std::int64_t remote_rows = 0;            // remote rows that there are
   double own_reads = 0, remote_reads = 0;  // a batch
   struct Line {
     std::string how;               // "static, owners' order", "belady, window 4", ...

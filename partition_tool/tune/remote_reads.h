@@ -35,7 +35,7 @@ class RemoteReads {
   /// Returns the trace for the simulations of next_use.h, whose number of a row is its place in the reader's
   /// ranking.
   const RowTrace& trace() const { return trace_; }
-  std::int64_t remote_rows() const { return trace_.num_rows; }  // that there are
+  std::int64_t remote_rows() const { return trace_.num_rows; }  // remote rows that there are
   std::int64_t remote_reads() const { return remote_reads_; }   // of all batches
   std::int64_t own_reads() const { return own_reads_; }
 

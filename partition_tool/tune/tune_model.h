@@ -26,8 +26,8 @@ namespace hopfeed {
 
 /// FileRates are reads from files, and what a row cache in front of them answers.
 struct FileRates {
-  double reads_per_second = 0;      // that one worker does alone
-  double all_reads_per_second = 0;  // that all workers do together
+  double reads_per_second = 0;      // reads that one worker does alone
+  double all_reads_per_second = 0;  // reads that all workers do together
   double cpu_seconds_per_read = 0;  // rows copied out included
 };
 
@@ -57,9 +57,9 @@ struct TuneRates {
 struct TuneLoad {
   double batches = 0;        // of the epoch
   double block_bytes = 0;    // whole
-  double held_bytes = 0;     // of these, those of rows that the consumer holds
-  double file_bytes = 0;     // of these, those of rows that are read from files
-  double reads = 0;          // that this takes
+  double held_bytes = 0;     // of block_bytes, those of rows that the consumer holds
+  double file_bytes = 0;     // of block_bytes, those of rows that are read from files
+  double reads = 0;          // reads that file_bytes take
   double convert_bytes = 0;  // of float32, that rows which are stored otherwise become
 };
 
@@ -79,7 +79,7 @@ EpochTimes model_epoch(const TuneRates& rates, const TuneLoad& load);
 /// A TunePoint is a point of a curve.
 struct TunePoint {
   double ratio = 0;             // of the rows that are held
-  std::int64_t held_bytes = 0;  // that the rows take
+  std::int64_t held_bytes = 0;  // bytes that the held rows take
   EpochTimes times;
 };
 struct TuneAdvice {

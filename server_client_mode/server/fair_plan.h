@@ -30,7 +30,7 @@ namespace hopfeed {
 struct FairPlanOptions {
   std::int64_t workers = 1;
   std::int64_t slots = 64;  // of the channel
-  std::size_t bytes = 0;    // that blocks may take in all
+  std::size_t bytes = 0;    // bytes that blocks may take in all
   /// What is planned cannot be overtaken any more. Each worker has one batch; where batches are small, there
   /// are so many planned as make `ahead` seconds of work for each; between these two batches for each and two
   /// more, as long as that is no longer than `longest_ahead`.
@@ -70,7 +70,7 @@ class FairPlan final : public BatchPlan {
   struct Made {
     std::uint64_t sequence = 0;
     double seconds = 0;     // of a worker
-    std::size_t bytes = 0;  // that its block takes from its client's share until freed()
+    std::size_t bytes = 0;  // bytes that its block takes from its client's share until freed()
   };
   struct Whose {
     std::uint64_t client = 0, request = 0;
@@ -89,7 +89,7 @@ class FairPlan final : public BatchPlan {
   struct ClientLoad {
     std::int64_t waiting = 0, under_way = 0, blocks = 0;
     std::size_t block_bytes = 0;
-    double worker_seconds = 0;  // that it has had
+    double worker_seconds = 0;  // worker seconds that the client has had
   };
   ClientLoad load(std::uint64_t client) const;
   /// Returns whether all that is asked for is one batch, so small that going to sleep and being woken costs
@@ -107,7 +107,7 @@ class FairPlan final : public BatchPlan {
     BatchCosts::Kind kind;
     Queue queue = kShort;
     double charged = 0;
-    std::size_t bytes = 0;   // that are expected
+    std::size_t bytes = 0;   // expected bytes of the block
     bool withdrawn = false;  // by its client
   };
   struct Picked {

@@ -24,7 +24,7 @@ namespace hopfeed {
 
 struct JobTableOptions {
   std::size_t largest_block = 0;     // no slot is larger
-  std::size_t max_jobs = 1'024;      // that are open or kept
+  std::size_t max_jobs = 1'024;      // jobs that are open or kept
   std::chrono::milliseconds kept{};  // without anybody who has it open
   // It is for the trial of a plugin's sampler (worker_mode/plugin_trial.h).
   std::string worker_program = {};

@@ -123,9 +123,9 @@ class SamplingPool {
   const std::shared_ptr<ChannelHost> host_;  // its lock guards plan and deaths too
   const std::shared_ptr<FairPlan> plan_;
   std::map<std::uint32_t, Deaths> deaths_ GUARDED_BY(host_->mutex);  // by job
-  std::vector<Block> given_up_ GUARDED_BY(host_->mutex);             // that settle() has not told so far
-  bool news_ = false, expects_soon_ = false;                         // the loop's own
-  std::uint32_t seen_ = 0;                                           // events before the last settle()
+  std::vector<Block> given_up_ GUARDED_BY(host_->mutex);  // blocks that settle() has not told so far
+  bool news_ = false, expects_soon_ = false;              // the loop's own
+  std::uint32_t seen_ = 0;                                // events before the last settle()
   std::unique_ptr<Supervisor> supervisor_;
 };
 

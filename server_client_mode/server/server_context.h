@@ -31,7 +31,7 @@ struct ServerTotals {
   std::int64_t connections = 0, refused_connections = 0, failed_logins = 0;
   std::int64_t batches = 0, batch_bytes = 0;  // sent
   std::int64_t failed = 0, dropped = 0;       // batches
-  std::int64_t remade_blocks = 0;             // that their clients did not take in time
+  std::int64_t remade_blocks = 0;             // blocks that their clients did not take in time
 };
 
 struct ServerContext {
@@ -52,8 +52,9 @@ struct ServerContext {
   std::int64_t machines = 0;   // ask about partitions
   std::int64_t onlookers = 0;  // neither of these so far
   ServerTotals totals = {};
-  std::function<std::shared_ptr<const wire::Bytes>()> status = nullptr;           // JSON
-  std::map<const ServedDataset*, std::shared_ptr<const wire::Bytes>> metas = {};  // that were asked for
+  std::function<std::shared_ptr<const wire::Bytes>()> status = nullptr;  // JSON
+  std::map<const ServedDataset*, std::shared_ptr<const wire::Bytes>> metas =
+      {};  // manifests that were asked for
   /// These sessions may have to give a block up (Session::relieve), after the next settle().
   std::vector<std::uint64_t> to_relieve = {};
 

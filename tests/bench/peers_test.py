@@ -304,7 +304,7 @@ echo '{"edges_per_batch": 500.0, "ms_per_batch": 2.0, "nodes_per_batch": 300.0, 
         self.assertEqual(made["peers"]["glt"]["missing"], "pip could not install it")
 
     def test_names_that_nobody_has_are_one_line(self):
-        self.assert_one_line(self.measure("--peers", "dgl", status=1), "no peer 'dgl'", "graphbolt")
+        self.assert_one_line(self.measure("--peers", "dgl", status=1), "no loader 'dgl'", "graphbolt")
         self.assert_one_line(self.measure("--measures", "speed", status=1), "no measure 'speed'", "loader")
 
 
@@ -321,7 +321,7 @@ class Installation(Case):
         self.assertFalse((self.folder / "peers/glt/installed").exists())
 
     def test_peers_that_nobody_knows_are_one_line(self):
-        self.assert_one_line(self.run_program(PEERS / "install.sh", "pig", self.folder), "no peer 'pig'")
+        self.assert_one_line(self.run_program(PEERS / "install.sh", "pig", self.folder), "no loader 'pig'")
         self.assert_one_line(self.run_program(PEERS / "install.sh"), "give a loader and a folder")
 
     def test_a_folder_without_the_sources_of_pyg_lib_is_one_line(self):
@@ -347,7 +347,7 @@ class Script(Case):
     def test_bad_options_are_one_line_and_leave_nothing(self):
         for arguments, words in ((["--fast"], "unknown option '--fast'"), (["--nodes", "0"], "--nodes is '0'"), (["--edges", "many"], "--edges is 'many'"),
                                  (["--rounds=-1"], "--rounds is '-1'"), (["--seconds", "0"], "--seconds is '0'"), (["--seconds", "."], "--seconds is '.'"),
-                                 (["--only", "dgl"], "--only: no peer 'dgl'"), (["--only", "pyglib"], "--only pyglib needs its sources"),
+                                 (["--only", "dgl"], "--only: no loader 'dgl'"), (["--only", "pyglib"], "--only pyglib needs its sources"),
                                  (["--pyg-lib", "nowhere"], "--pyg-lib: there is no folder 'nowhere'"), (["--measure", "speed"], "--measure: no measure 'speed'"),
                                  (["--measure", "node link"], "--measure: no measure 'node link'"), (["--measure="], "--measure: no measure ''"), (["--json"], "--json needs a value"), (["--dir="], "--dir needs a folder"),
                                  (["--bin", "/nowhere"], "no hopfeed-bench in '/nowhere'"),

@@ -1,8 +1,8 @@
-// SlotModel explores all interleavings of a small pool, with the real SlotPool, WorkerPort and QueuePlan over
-// heap memory: fillers that may die between any two calls, a planner that plans, grants, hands out, takes
-// back and leaves an epoch, and, where asked for, both asleep on their bells. States are explored depth
-// first; a state is the bytes of the channel, the pool, the queue, the bells and where each filler and each
-// of its claims stands.
+// SlotModelExplorer explores all interleavings of a small pool, with the real SlotPool, WorkerPort and
+// QueuePlan over heap memory: fillers that may die between any two calls, a planner that plans, grants, hands
+// out, takes back and leaves an epoch, and, where asked for, both asleep on their bells. States are explored
+// depth first; a state is the bytes of the channel, the pool, the queue, the bells and where each filler and
+// each of its claims stands.
 //
 // A filler with several claims is an event loop: each claim goes on by itself, and a death is the death of
 // all. With bells there is one such filler, and the planner is an event loop too; each says that it listens,
@@ -37,7 +37,7 @@ struct ModelOptions {
   int crashes = 0;         // how many deaths may happen
   int leave_after = -1;    // the epoch may be left from this many batches taken on, once
   std::size_t hold = 1;    // batches that the trainer views at a time
-  std::size_t claims = 1;  // that each filler may hold
+  std::size_t claims = 1;  // claims that each filler may hold
   bool any_order = false;  // the trainer takes whichever batch is READY
   bool queue = false;  // each batch is asked for at any moment, and the first may be withdrawn at any moment
   bool bells = false;  // filler and planner sleep on their bells; of one filler

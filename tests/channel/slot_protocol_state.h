@@ -49,7 +49,7 @@ enum WorkerStep : Byte {
 /// of several claims of an event loop, which go on by themselves and die together.
 struct Worker {
   Byte step = kLookAtWord, incarnation = 0;
-  Byte slot = 0;                                                // that it looks at, or has claimed
+  Byte slot = 0;                                                // the slot that it looks at, or has claimed
   Byte generation = 0, sequence = 0;                            // as seen there
   Byte best = kNobody, best_generation = 0, best_sequence = 0;  // the lowest planned one so far
   Byte writes = 0;  // publishes a block, and not only that there is none

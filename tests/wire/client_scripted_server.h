@@ -63,7 +63,7 @@ class ScriptedServer {
   int batches() const { return batches_; }          // BATCHes that came
   int cancels() const { return cancels_; }          // CANCELs
   int uploads() const { return uploads_; }          // SEEDS
-  int connections() const { return connections_; }  // that logged in
+  int connections() const { return connections_; }  // connections that logged in
 
  private:
   struct Session;
