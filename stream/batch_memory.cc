@@ -1,6 +1,8 @@
 // See batch_memory.h.
 #include "stream/batch_memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace hopfeed {

@@ -1,6 +1,8 @@
 // See channel_host.h.
 #include "stream/channel_host.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <string>
 #include <utility>

@@ -31,6 +31,9 @@ class Writer final : public FieldVisitor {
   void flag(const Field& field, bool& value) override { add(field, value); }
   void whole(const Field& field, int& value, WholeRange) override { add(field, value); }
   void whole(const Field& field, std::int64_t& value, WholeRange) override { add(field, value); }
+  void optional_whole(const Field& field, std::optional<std::int64_t>& value) override {
+    add(field, value ? json(*value) : json(nullptr));
+  }
   void unsigned_whole(const Field& field, std::uint64_t& value) override { add(field, value); }
   void real(const Field& field, double& value) override { add(field, value); }
   void text(const Field& field, std::string& value) override { add(field, value); }
@@ -123,6 +126,9 @@ class Reader final : public FieldVisitor {
   }
   void whole(const Field& field, std::int64_t& value, WholeRange range) override {
     if (has(field)) value = in_.whole(key_.c_str(), range.least, range.most);
+  }
+  void optional_whole(const Field& field, std::optional<std::int64_t>& value) override {
+    if (has(field) && !in_.at(key_.c_str()).is_null()) value = in_.whole(key_.c_str(), INT64_MIN, INT64_MAX);
   }
   void unsigned_whole(const Field& field, std::uint64_t& value) override {
     if (has(field)) value = in_.unsigned_whole(key_.c_str());

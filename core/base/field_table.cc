@@ -23,6 +23,9 @@ class Rows final : public FieldVisitor {
   void whole(const Field& field, std::int64_t& value, WholeRange) override {
     add_number(field, "int", value);
   }
+  void optional_whole(const Field& field, std::optional<std::int64_t>&) override {
+    add(field, "int", "", "None");
+  }
   void unsigned_whole(const Field& field, std::uint64_t& value) override { add_number(field, "int", value); }
   void real(const Field& field, double& value) override { add_number(field, "float", value); }
   void text(const Field& field, std::string& value) override {

@@ -73,6 +73,7 @@ class FieldVisitor {
   virtual void flag(const Field& field, bool&) { any(field); }
   virtual void whole(const Field& field, int&, WholeRange) { any(field); }
   virtual void whole(const Field& field, std::int64_t&, WholeRange) { any(field); }
+  virtual void optional_whole(const Field& field, std::optional<std::int64_t>&) { any(field); }
   virtual void unsigned_whole(const Field& field, std::uint64_t&) { any(field); }
   virtual void real(const Field& field, double&) { any(field); }
   virtual void text(const Field& field, std::string&) { any(field); }

@@ -3,26 +3,28 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/base/scratch.h"
+#include "core/batch/batch_options.h"
 #include "core/draws/temporal_rule.h"
 
 namespace hopfeed {
 
 class SeedPlaces {
  public:
-  /// Finds the places. With a `window`, neighbours are later than the seed's time less it; 0 is no bound.
-  void find(std::span<const std::int64_t> bounds, std::span<const std::int64_t> times, std::int64_t window) {
+  /// Finds the places. The options say from which time on neighbours count: time_window.
+  void find(std::span<const std::int64_t> bounds, std::span<const std::int64_t> times,
+            const BatchOptions& options) {
     count_ = times.size();
-    has_begins_ = window > 0;
-    places_.reserve(most(count_, window));
+    has_begins_ = bounded(options);
+    places_.reserve(most(count_, options));
     for (std::size_t i = 0; i < count_; ++i) {
       places_[i] = TimePlace(bounds, times[i]);
       if (!has_begins_) continue;
-      // A window that begins before the smallest time has no edge before it.
-      const bool has_begin = times[i] >= INT64_MIN + window;
-      places_[count_ + i] = has_begin ? TimePlace(bounds, times[i] - window) : TimePlace();
+      const std::optional<std::int64_t> before = last_before(times[i], options);
+      places_[count_ + i] = before ? TimePlace(bounds, *before) : TimePlace();
     }
   }
   std::span<const TimePlace> ends() const { return {places_.data(), count_}; }
@@ -32,12 +34,21 @@ class SeedPlaces {
   }
   std::size_t bytes() const { return places_.bytes(); }
   /// Returns what bytes() comes to at most with so many seeds.
-  static std::size_t max_bytes(std::size_t seeds, std::int64_t window) {
-    return ScratchArray<TimePlace>::max_bytes(most(seeds, window));
+  static std::size_t max_bytes(std::size_t seeds, const BatchOptions& options) {
+    return ScratchArray<TimePlace>::max_bytes(most(seeds, options));
   }
 
  private:
-  static std::size_t most(std::size_t seeds, std::int64_t window) { return window > 0 ? 2 * seeds : seeds; }
+  static bool bounded(const BatchOptions& options) { return options.time_window > 0; }
+  static std::size_t most(std::size_t seeds, const BatchOptions& options) {
+    return bounded(options) ? 2 * seeds : seeds;
+  }
+  /// The last time that does not count for a seed of this time; none where all earlier times count.
+  static std::optional<std::int64_t> last_before(std::int64_t seed, const BatchOptions& options) {
+    // A window that begins before the smallest time has no edge before it.
+    if (seed < INT64_MIN + options.time_window) return {};
+    return seed - options.time_window;
+  }
 
   ScratchArray<TimePlace> places_;
   std::size_t count_ = 0;

@@ -59,6 +59,9 @@ class Adder final : public FieldVisitor {
   void whole(const Field& field, std::int64_t& value, WholeRange range) override {
     number(field, value, range);
   }
+  void optional_whole(const Field& field, std::optional<std::int64_t>& value) override {
+    plain(field, value, {});
+  }
   void unsigned_whole(const Field& field, std::uint64_t& value) override { plain(field, value, {}); }
   void real(const Field& field, double& value) override { plain(field, value, {}); }
   void text(const Field& field, std::string& value) override { plain(field, value, {}); }

@@ -32,7 +32,7 @@ void HopDraws::begin(const ExcludedEdges* excluded, std::span<const std::int64_t
   first_tree_ = first_tree;
   if (options_.time.empty()) return;
   for (std::size_t t = 0; t < types_.size(); ++t)
-    if (types_[t].time) time_places_[t].find(types_[t].time->bounds, seed_times, options_.time_window);
+    if (types_[t].time) time_places_[t].find(types_[t].time->bounds, seed_times, options_);
 }
 
 NodeStream HopDraws::stream_of(const Hop& hop) const {
@@ -170,7 +170,7 @@ HopDraws::Most HopDraws::most(std::span<const std::int64_t> edges, std::size_t n
     result.group = std::max(result.group, group);
     picks.cover(most_of_picker(e, group));
     of_any.positions |= types_[e].positions;
-    if (types_[e].time) result.bytes += SeedPlaces::max_bytes(num_seeds, options_.time_window);
+    if (types_[e].time) result.bytes += SeedPlaces::max_bytes(num_seeds, options_);
   }
   result.bytes += ExpandScratch::max_bytes(result.group, of_any, options_.trees(), picks);
   if (options_.link.excludes()) {

@@ -199,7 +199,7 @@ void DeviceSampler::take_times(const SampleRequest& request) {
   for (std::size_t e = 0; e < types_.size(); ++e) {
     if (!types_[e].time) continue;
     SeedPlaces& places = time_places_[e];
-    places.find(types_[e].time->bounds, {seed_times_.data(), request.num_seeds()}, options_.time_window);
+    places.find(types_[e].time->bounds, {seed_times_.data(), request.num_seeds()}, options_);
     times_[e] = {.ends = places.ends().data(),
                  .begins = places.begins().empty() ? nullptr : places.begins().data()};
   }
@@ -258,7 +258,7 @@ std::size_t DeviceSampler::max_scratch_bytes(SeedCounts seeds) const {
     bytes += decltype(seed_times_)::max_bytes(static_cast<std::size_t>(total_of(seeds)));
   for (const EdgeTypePlan& type : types_)
     if (type.time)
-      bytes += SeedPlaces::max_bytes(static_cast<std::size_t>(total_of(seeds)), options_.time_window);
+      bytes += SeedPlaces::max_bytes(static_cast<std::size_t>(total_of(seeds)), options_);
   const std::int64_t trees = options_.trees() ? total_of(seeds) : 1;
   const auto all_nodes = [&](std::size_t t) {
     return saturating_product(dataset_.num_nodes(static_cast<int>(t)), trees);

@@ -35,6 +35,9 @@ void GivenOptions::whole(const Field& field, int& value, WholeRange) {
 void GivenOptions::whole(const Field& field, std::int64_t& value, WholeRange) {
   take(field.keyword_name(), value, kWhole);
 }
+void GivenOptions::optional_whole(const Field& field, std::optional<std::int64_t>& value) {
+  take(field.keyword_name(), value, kWhole);
+}
 void GivenOptions::unsigned_whole(const Field& field, std::uint64_t& value) {
   take(field.keyword_name(), value, "a whole number from 0 to 2^64 - 1");
 }

@@ -19,6 +19,7 @@ class GivenOptions final : public FieldVisitor {
   void flag(const Field& field, bool& value) override;
   void whole(const Field& field, int& value, WholeRange range) override;
   void whole(const Field& field, std::int64_t& value, WholeRange range) override;
+  void optional_whole(const Field& field, std::optional<std::int64_t>& value) override;
   void unsigned_whole(const Field& field, std::uint64_t& value) override;
   void real(const Field& field, double& value) override;
   void text(const Field& field, std::string& value) override;

@@ -208,7 +208,7 @@ TEST(SeedPlaces, OfTheEndsOfTime_HaveNoWindowThatBeginsBeforeThem) {
   for (const std::int64_t window : {std::int64_t{1}, std::int64_t{40}, kLast}) {
     const std::vector<std::int64_t> times{kFirst, kFirst + window - 1, kFirst + window, kLast};
     SeedPlaces places;
-    places.find(bounds, times, window);
+    places.find(bounds, times, {.time_window = window});
     ASSERT_EQ(places.ends().size(), times.size());
     ASSERT_EQ(places.begins().size(), times.size());
     for (std::size_t i = 0; i < times.size(); ++i) EXPECT_EQ(places.ends()[i].time, times[i]);
@@ -220,7 +220,7 @@ TEST(SeedPlaces, OfTheEndsOfTime_HaveNoWindowThatBeginsBeforeThem) {
     EXPECT_EQ(places.begins()[3].time, kLast - window);
   }
   SeedPlaces all;
-  all.find(bounds, std::vector<std::int64_t>{1}, 0);
+  all.find(bounds, std::vector<std::int64_t>{1}, {});
   EXPECT_TRUE(all.begins().empty());
 }
 
