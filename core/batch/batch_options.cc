@@ -176,6 +176,9 @@ void BatchOptions::validate() const {
   require_valid(
       !link.on() || seed_time.empty(),
       fmt::format("links have times of their own, so {} is not read; leave it out", marked("seed_time")));
+  require_valid(!time.empty() || !time_start,
+                fmt::format("{} needs times: say which attribute is the time ({})", marked("time_start"),
+                            marked("time")));
   if (time_window < 0)
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{} is {}; give 0 (no limit) or more", marked("time_window"), time_window));

@@ -72,6 +72,8 @@ struct BatchOptions {
   std::string seed_time = {};  // attribute (int64) of the seeds' type; empty: `time`
   TemporalStrategy temporal_strategy = TemporalStrategy::kUniform;
   std::int64_t time_window = 0;  // neighbours later than seed time - window; 0: however early
+  /// Neighbours from this time on, inclusive; of it and time_window the later start holds.
+  std::optional<std::int64_t> time_start = std::nullopt;
   bool disjoint = false;  // a tree of its own for each seed: field batch, and no node shared between seeds
   Subgraph subgraph = Subgraph::kDirectional;  // of the others edges and nodes are not told apart by hops
   bool keep_orig_edges = false;  // with bidirectional: the drawn edges too (_orig_edge_index), and their hops

@@ -102,6 +102,13 @@ void visit_times(BatchOptions& batch, FieldVisitor& fields) {
                 .help = "Only neighbours later than the seed's time minus this; 0: however early",
                 .group = "draws"},
                batch.time_window, {0, INT64_MAX});
+  fields.optional_whole(
+      {.name = "time_start",
+       .help = "With `time`: only neighbours from this time on, inclusive; the later start holds "
+               "where `time_window` is given too",
+       .group = "draws",
+       .in_json = InJson::kWhereSet},
+      batch.time_start);
 }
 
 void visit_contents(BatchOptions& batch, FieldVisitor& fields) {

@@ -1,6 +1,7 @@
 // SeedPlaces says where the times of a batch's seeds fall among those of an edge type: found once, searched
 // for in every row (temporal_picker.h).
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,7 +15,7 @@ namespace hopfeed {
 
 class SeedPlaces {
  public:
-  /// Finds the places. The options say from which time on neighbours count: time_window.
+  /// Finds the places. The options say from which time on neighbours count: time_window, time_start.
   void find(std::span<const std::int64_t> bounds, std::span<const std::int64_t> times,
             const BatchOptions& options) {
     count_ = times.size();
@@ -39,15 +40,18 @@ class SeedPlaces {
   }
 
  private:
-  static bool bounded(const BatchOptions& options) { return options.time_window > 0; }
+  static bool bounded(const BatchOptions& options) { return options.time_window > 0 || options.time_start; }
   static std::size_t most(std::size_t seeds, const BatchOptions& options) {
     return bounded(options) ? 2 * seeds : seeds;
   }
   /// The last time that does not count for a seed of this time; none where all earlier times count.
   static std::optional<std::int64_t> last_before(std::int64_t seed, const BatchOptions& options) {
-    // A window that begins before the smallest time has no edge before it.
-    if (seed < INT64_MIN + options.time_window) return {};
-    return seed - options.time_window;
+    constexpr std::int64_t kFirst = INT64_MIN;  // no edge is earlier, so a start there bounds nothing
+    std::optional<std::int64_t> last;
+    if (options.time_window > 0 && seed >= kFirst + options.time_window) last = seed - options.time_window;
+    if (options.time_start && *options.time_start > kFirst)
+      last = std::max(last.value_or(kFirst), *options.time_start - 1);
+    return last;
   }
 
   ScratchArray<TimePlace> places_;

@@ -292,6 +292,7 @@ TEST_F(KnownAnswers, WhatTheDatasetDoesNotHaveIsNamed) {
   refused({.fanouts = {1}, .weight = "weight", .time = "time"}, "weight and time exclude each other");
   refused({.fanouts = {1}, .temporal_strategy = TemporalStrategy::kLast}, "last needs times");
   refused({.fanouts = {1}, .time_window = 3}, "time_window need times");
+  refused({.fanouts = {1}, .time_start = 0}, "time_start needs times");
   refused({.fanouts = {1}, .keep_orig_edges = true}, "keep_orig_edges keeps the edges that a bidirectional");
   graph = authors_and_papers();
   refused({.fanouts = {1}, .subgraph = Subgraph::kBidirectional},

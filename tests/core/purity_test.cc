@@ -219,6 +219,13 @@ TEST(SeedPlaces, OfTheEndsOfTime_HaveNoWindowThatBeginsBeforeThem) {
     EXPECT_EQ(places.begins()[2].time, kFirst);
     EXPECT_EQ(places.begins()[3].time, kLast - window);
   }
+  for (const std::int64_t start : {kFirst, std::int64_t{-3}, std::int64_t{0}, kLast}) {
+    SeedPlaces places;
+    places.find(bounds, std::vector<std::int64_t>{kFirst, 4, kLast}, {.time_window = 6, .time_start = start});
+    EXPECT_EQ(places.begins()[0].time, start == kFirst ? INT64_MIN : start - 1);
+    EXPECT_EQ(places.begins()[1].time, start == kFirst ? -2 : std::max<std::int64_t>(-2, start - 1));
+    EXPECT_EQ(places.begins()[2].time, std::max(kLast - 6, start == kFirst ? kFirst : start - 1));
+  }
   SeedPlaces all;
   all.find(bounds, std::vector<std::int64_t>{1}, {});
   EXPECT_TRUE(all.begins().empty());

@@ -71,6 +71,7 @@ class Rounds {
       options.weight = options.time = {};
       options.temporal_strategy = TemporalStrategy::kUniform;
       options.time_window = 0;
+      options.time_start = {};
     }
     return options;
   }
@@ -81,6 +82,7 @@ class Rounds {
     options.temporal_strategy =
         below(3) == 0 && !options.replace ? TemporalStrategy::kLast : TemporalStrategy::kUniform;
     options.time_window = below(3) == 0 ? 1 + below(20) : 0;
+    if (below(3) == 0) options.time_start = below(24) - 4;
   }
 
   void choose_labor(BatchOptions& options) {

@@ -136,6 +136,7 @@ BatchOptions options_of(Bytes& bytes, const testing::TypedGraph& graph) {
     options.time = "time";
     options.temporal_strategy = bytes.flag() ? TemporalStrategy::kLast : TemporalStrategy::kUniform;
     options.time_window = bytes.below(6);
+    if (bytes.flag()) options.time_start = bytes.below(12) - 3;
   }
   return options;
 }

@@ -322,7 +322,8 @@ class Sampling {
       const std::int64_t time = edges.time.empty()
                                     ? graph_.nodes[graph_.node_type(edges.src)].time[edges.sources[row[i]]]
                                     : edges.time[row[i]];
-      if (time <= now && (options_.time_window == 0 || time > now - options_.time_window))
+      if (time <= now && (options_.time_window == 0 || time > now - options_.time_window) &&
+          (!options_.time_start || time >= *options_.time_start))
         valid.push_back({time, static_cast<std::int64_t>(i)});
     }
     std::sort(valid.begin(), valid.end());
