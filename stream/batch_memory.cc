@@ -1,7 +1,11 @@
 // See batch_memory.h.
 #include "stream/batch_memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

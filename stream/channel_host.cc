@@ -1,11 +1,14 @@
 // See channel_host.h.
 #include "stream/channel_host.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <string>
 #include <utility>
 
 #include "channel/futex.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 
