@@ -8,6 +8,7 @@
 
 #include "channel/bell.h"
 #include "channel/futex.h"
+#include "core/base/error.h"
 #include "core/base/failpoint.h"
 
 namespace hopfeed {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/error.h"
+
 namespace hopfeed {
 namespace {
 

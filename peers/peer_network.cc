@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/quiet_thread.h"
 #include "peers/peer_link.h"

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
+
 namespace hopfeed {
 namespace {
 

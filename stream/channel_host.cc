@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "channel/futex.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "channel/futex.h"
+#include "core/base/error.h"
 #include "core/base/memory_limits.h"
 #include "stream/slot_waits.h"
 

@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
 
+#include "core/base/error.h"
 #include "core/base/limits.h"
 #include "wire/connection_impl.h"
 #include "wire/crc32c.h"

@@ -9,6 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <optional>
 
+#include "core/base/error.h"
 #include "wire/connection.h"
 #include "wire/security.h"
 

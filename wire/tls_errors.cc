@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "core/base/error.h"
 #include "core/base/plain_text.h"
 #include "wire/openssl_errors.h"
 

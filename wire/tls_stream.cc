@@ -11,6 +11,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/base/error.h"
 #include "wire/buffer_pool.h"
 #include "wire/stream.h"
 #include "wire/tls_errors.h"

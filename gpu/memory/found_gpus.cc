@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/error.h"
+
 namespace hopfeed::gpu {
 namespace {
 

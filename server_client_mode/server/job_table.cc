@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/memory_limits.h"
 #include "core/sampler/sampler_registry.h"

@@ -4,6 +4,7 @@
 #include <array>
 #include <fstream>
 
+#include "core/base/error.h"
 #include "core/dataset/dataset_meta.h"
 #include "tests/server_client_mode/server_fixture.h"
 #include "tests/support/dataset_files.h"
@@ -28,6 +29,7 @@ TEST(ToldErrors, FoldersBecomeNamesAndOtherFilesLoseTheirFolders) {
   EXPECT_EQ(told("the sampler (/opt/plugins/mine.so) threw"), "the sampler (mine.so) threw");
   EXPECT_EQ(told("3 of 1/2, and/or none; / stays"), "3 of 1/2, and/or none; / stays");
   EXPECT_EQ(told(""), "");
+  EXPECT_EQ(told("lower " + marked("batch_size")), "lower " + marked("batch_size"));
   EXPECT_EQ(with_names("/srv/graphs/products/x.npy beside /etc/ca.pem", named),
             "products/x.npy beside /etc/ca.pem");
 }

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/plain_text.h"
 #include "tests/support/dataset_files.h"

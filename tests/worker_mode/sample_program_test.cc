@@ -295,6 +295,8 @@ TEST_F(SampleProgram, MessagesOfTheLibrary_NameTheOptionsAsTheyWereTyped) {
       "--amount, --strict, --src-weight and --dst-weight are of negatives; choose binary or triplet "
       "(--negatives)");
   expect_refused(sample({"--edge-fanouts", "to=x"}), "'x' in --edge-fanouts 'x' is no number");
+  expect_refused(sample({"--max-batch-memory", "1"}),  // a worker says so
+                 "lower --batch-size or fanouts, or raise --max-batch-memory");
   expect_refused(sample({"--attrs", "x,,y"}), "--attrs 'x,,y' has an empty name");
   expect_refused(sample({"--channel-size", "16384G"}),
                  "lower --channel-size, --num-workers, --batch-size or --fanouts");
