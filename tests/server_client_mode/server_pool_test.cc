@@ -238,6 +238,22 @@ TEST_F(ServerPool, ProgramThatIsNoWorker_IsAnErrorAtTheStart) {
   EXPECT_NE(error.find("left with exit code 0"), std::string::npos) << error;
 }
 
+TEST_F(ServerPool, BatchesForAGpuOfTheServer_AreRefused) {
+  ServerOptions options = server_options();
+  options.gpu.pin_slots = true;
+  std::string error = error_of([&] { options.validate(); });
+  EXPECT_NE(error.find("device_batches and pin_slots are of batches for a GPU of this machine"),
+            std::string::npos)
+      << error;
+  options.gpu = {.graph_mode = GraphMode::kUva, .device_batches = true};
+  EXPECT_EQ(error_of([&] { options.validate(); }), error);
+  options.gpu = {.graph_mode = GraphMode::kUva, .gpu_cache = {.ratio = 0.5}};
+  error = error_of([&] { options.validate(); });
+  EXPECT_NE(error.find("gpu_cache is of batches that stay in a GPU's memory"), std::string::npos) << error;
+  options.gpu = {.graph_mode = GraphMode::kUva};
+  EXPECT_NO_THROW(options.validate());
+}
+
 TEST_F(ServerPool, ManyJobs_AreServedByAllWorkersWithTheirOwnBytes) {
   Server server(server_options());
   RawClient client(server.address());
