@@ -9,6 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <optional>
 
+#include "wire/caller.h"
 #include "wire/connection.h"
 #include "wire/security.h"
 
@@ -25,10 +26,8 @@ std::string versions(int oldest, int newest) {
 /// The next frame's header, which has to be of this type. Throws what the other side refuses.
 asio::awaitable<FrameHeader> expect_header(Connection& connection, FrameType type) {
   const FrameHeader header = co_await connection.read_header(kLoginsOwn);
-  if (header.type == FrameType::kRefused) {
-    const Refusal refusal = from_bytes<Refusal>(co_await connection.read_payload(header));
-    throw Error(refusal.code, fmt::format("{}: {}", connection.peer(), refusal.text));
-  }
+  if (header.type == FrameType::kRefused)
+    throw refusal_in(connection, co_await connection.read_payload(header));
   if (header.type != type)
     throw Error(ErrorCode::kCorrupt, fmt::format("{} sent {} where {} was expected", connection.peer(),
                                                  name_of(header.type), name_of(type)));
