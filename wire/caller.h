@@ -1,5 +1,5 @@
-// Who calls servers: connects, logs in, hears what a server may say at any time, and waits before it tries again.
-// Clients and machines that ask each other call in the same way.
+// Who calls servers: connects, logs in, hears what they may say at any time, and waits before it tries again.
+// Clients call so, and machines that ask each other.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -18,7 +18,7 @@ struct Caller {
   std::shared_ptr<TlsContext> tls = nullptr;    // null: plain
   std::chrono::milliseconds connect_timeout{};  // to connect, and as long again to log in
   std::chrono::milliseconds frame_deadline{};   // of ConnectionOptions
-  /// For the message to whom another version answers: what is done by its rules, and why they have to be ours.
+  /// For who is answered by another version: what is done by its rules, and why they have to be ours.
   std::string_view does = "makes batches", since = ": their bytes differ";
 };
 
@@ -38,8 +38,8 @@ struct Contact {
 /// Does both.
 asio::awaitable<Contact> call_server(const Caller& caller, const Address& address);
 
-/// Takes what a server may say at any time: PING is answered, `draining` set, and what it refuses thrown. False:
-/// the frame says something else.
+/// Takes what a server may say at any time: PING is answered, `draining` set, and what it refuses thrown.
+/// False: the frame says something else.
 bool take_aside(Connection& connection, const FrameHeader& header, const Bytes& payload, bool& draining);
 /// What a kRefused frame says, naming who has sent it.
 Error refusal_in(const Connection& connection, const Bytes& payload);

@@ -1,5 +1,5 @@
-// Signs of life: who says nothing for long is sent PING, and who gives no sign for longer is left. Both sides of
-// a connection look for them; whoever owns it asks now and then.
+// Signs of life: who says nothing for long is sent PING, and who gives no sign for longer is left. Both sides
+// of a connection look for them; whoever owns it asks now and then.
 #pragma once
 #include <chrono>
 #include <cstdint>

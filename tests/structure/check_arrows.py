@@ -26,7 +26,7 @@ ARROWS = {
     "cache": {"core"},
     "gpu": {"core", "channel"},
     "peers": {"core", "wire"},
-    "stream": {"core", "channel", "cache", "gpu"},
+    "stream": {"core", "channel", "cache", "gpu", "peers"},
     "worker_mode": {"core", "channel", "cache", "gpu", "peers", "stream"},
     "server_client_mode/client": {"core", "channel", "wire", "cache", "stream", "worker_mode"},
     "server_client_mode/server": {"core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker_mode"},
