@@ -26,8 +26,10 @@ std::string versions(int oldest, int newest) {
 /// The next frame's header, which has to be of this type. Throws what the other side refuses.
 asio::awaitable<FrameHeader> expect_header(Connection& connection, FrameType type) {
   const FrameHeader header = co_await connection.read_header(kLoginsOwn);
-  if (header.type == FrameType::kRefused)
-    throw refusal_in(connection, co_await connection.read_payload(header));
+  if (header.type == FrameType::kRefused) {
+    const Bytes refusal = co_await connection.read_payload(header);  // g++ 12 frees it twice within a throw
+    throw refusal_in(connection, refusal);
+  }
   if (header.type != type)
     throw Error(ErrorCode::kCorrupt, fmt::format("{} sent {} where {} was expected", connection.peer(),
                                                  name_of(header.type), name_of(type)));

@@ -74,6 +74,21 @@ TEST_F(Calling, ServerOfOtherRules_IsRefusedInTheCallersWords) {
   }
 }
 
+TEST_F(Calling, WhatTheServerRefuses_IsThrownInItsName) {
+  Listener listener(loop.io.get_executor(), address_for(Transport::kTcp));
+  const auto server = loop.start([](Listener& at) -> asio::awaitable<void> {
+    const ConnectionOptions options{.side = Side::kServer, .peer = "client"};
+    const auto connection = co_await accept(at, nullptr, options);
+    co_await connection->refuse(Error(ErrorCode::kNoSpace, "it is full"));
+  }(listener));
+  const Caller who = caller();
+  const auto client = loop.start(call_server(who, listener.address()));
+  loop.run();
+  server->get();
+  EXPECT_EQ(client->code(), ErrorCode::kNoSpace);
+  EXPECT_EQ(client->what(), "server " + listener.address().to_text() + ": it is full");
+}
+
 TEST_F(Calling, NobodyThere_IsAnErrorThatNamesTheAddress) {
   const Address address = [&] {
     const Listener gone(loop.io.get_executor(), address_for(Transport::kTcp));
