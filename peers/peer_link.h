@@ -16,7 +16,8 @@
 #include "core/base/error.h"
 #include "core/dataset/partition_peers.h"
 #include "peers/peer_options.h"
-#include "wire/connection.h"
+#include "wire/caller.h"
+#include "wire/heartbeat.h"
 
 namespace hopfeed {
 
@@ -25,9 +26,9 @@ struct PeerCaller {
   std::string fingerprint;  // of the dataset
   std::uint64_t manifest = 0;
   int num_partitions = 1;
-  std::string token, name;
-  std::shared_ptr<wire::TlsContext> tls;  // null: plain
-  std::chrono::milliseconds connect_timeout{}, deadline{};
+  /// Its frame_deadline is also that of the first answer: a server that hangs in the middle of a frame leaves
+  /// time to ask another.
+  wire::Caller caller = {};
 };
 
 class PeerLink {
@@ -64,11 +65,9 @@ class PeerLink {
   bool was_refused() const { return refused_; }
 
  private:
-  wire::asio::awaitable<void> connect();
   wire::asio::awaitable<void> ask_partitions();
   wire::asio::awaitable<void> read();
   wire::asio::awaitable<void> read_answer(wire::FrameHeader header);
-  wire::asio::awaitable<void> pause(std::chrono::milliseconds time);
 
   boost::asio::steady_timer timer_;
   const wire::Address address_;
@@ -80,8 +79,7 @@ class PeerLink {
   bool ready_ = false, tried_ = false, ending_ = false, refused_ = false;
   std::string last_words_;
   ErrorCode last_code_ = ErrorCode::kPeerDied;
-  std::uint64_t seen_ = 0;
-  Clock::time_point last_sign_, last_ping_, last_tick_;
+  wire::Heartbeat heartbeat_{wire::Side::kClient, Clock::time_point{}};
 };
 
 }  // namespace hopfeed

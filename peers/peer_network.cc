@@ -2,10 +2,8 @@
 #include "peers/peer_network.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -40,28 +38,26 @@ constexpr std::chrono::milliseconds kTick = 200ms;
 /// A server that has just come back is found within it (peer_link.cc pauses for a second at most).
 constexpr std::chrono::milliseconds kFoundAgain = 1'500ms;
 
-std::string name_of_this_process() {
-  std::array<char, 65> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return fmt::format("{}/{} peer", host[0] == '\0' ? "machine" : host.data(), getpid()).substr(0, 48);
-}
-
 std::function<void(const std::string& line)>& the_note() {
   static std::function<void(const std::string& line)> note;
   return note;
 }
 
 PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options) {
-  return {.fingerprint = meta.fingerprint,
-          .manifest = manifest_hash(meta),
-          .num_partitions = meta.partitions,
+  return {
+      .fingerprint = meta.fingerprint,
+      .manifest = manifest_hash(meta),
+      .num_partitions = meta.partitions,
+      .caller = {
           .token = options.token,
-          .name = name_of_this_process(),
+          .name = wire::name_of_this_process("machine", " peer"),
           .tls = options.tls ? wire::TlsContext::client(
                                    {.cert = options.tls_cert, .key = options.tls_key, .ca = options.tls_ca})
                              : nullptr,
           .connect_timeout = options.connect_timeout,
-          .deadline = options.deadline};
+          .frame_deadline = std::clamp<std::chrono::milliseconds>(options.deadline / 4, 500ms, 30'000ms),
+          .does = "draws",
+          .since = ""}};
 }
 
 }  // namespace

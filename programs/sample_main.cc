@@ -26,19 +26,16 @@
 #include "core/batch/gpu_use_json.h"
 #include "core/batch/nonfinite.h"
 #include "core/batch/tier_json.h"
-#include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "core/program/json_report.h"
 #include "core/program/parse_option.h"
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
-#include "core/sampler/sampler_plugin.h"
 #include "gpu/device/gpu_sampling.h"
-#include "peers/open_partitions.h"
 #include "programs/options/loader_arguments.h"
 #include "programs/options/server_arguments.h"
 #include "server_client_mode/client/remote_loader.h"
-#include "stream/loader_source.h"
+#include "stream/loader_parts.h"
 #include "stream/trace_file.h"
 #include "worker_mode/loader.h"
 
@@ -85,13 +82,9 @@ void sample_one(const SampleArguments& arguments) {
   const std::vector<std::int64_t> at = parse_list(arguments.at, "--at");
   if (at.size() != 3)
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
-  for (const std::string& plugin : o.execution.plugins) load_sampler_plugin(plugin);
-  const std::unique_ptr<const Dataset> opened =
-      open_partitions(o.dataset, o.execution.partitions, PeersAt::kKnown, o.execution.huge_pages);
-  const Dataset& dataset = *opened;
-  const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
-  BatchMaker maker = source->maker(dataset, o.batch, neighbor_samplers(o.execution.gpu),
-                                   feature_sources(o.execution.features.from));
+  const LoaderParts parts = open_parts(o);
+  BatchMaker maker = parts.source->maker(*parts.dataset, o.batch, neighbor_samplers(o.execution.gpu),
+                                         feature_sources(o.execution.features.from));
   AlignedBlock block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write(block.bytes());
   const BatchView view(block.bytes());

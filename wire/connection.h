@@ -33,9 +33,6 @@ using Socket = asio::generic::stream_protocol::socket;
 /// not.
 inline constexpr std::chrono::seconds kDeadPeer{10};
 
-/// Who says nothing for kPingAfter is sent PING; who gives no sign of life for kDeadAfter is left.
-inline constexpr std::chrono::milliseconds kPingAfter{3'000}, kDeadAfter{10'000};
-
 /// How long a server keeps who has shown a wrong proof, so that nobody tries tokens by the thousand.
 inline constexpr std::chrono::milliseconds kAfterWrongProof{1'000};
 
@@ -77,12 +74,14 @@ class Connection {
   // (read_header() where it has no payload) reads that too, and throws kCorrupt where it is another.
   /// The next frame's header, checked for this side and phase; waits `idle` at most for its first byte (zero:
   /// for ever). Where that passes kTimeout is thrown, and the connection stays: it may be called again.
-  asio::awaitable<FrameHeader> read_header(std::chrono::milliseconds idle);
+  asio::awaitable<FrameHeader> read_header(std::chrono::milliseconds idle = {});
   /// The others of this thread have their turn before it goes on. read_header(), read() and read_block() see
   /// to that by themselves where much comes in; this is for who was answered, and may ask again at once.
   asio::awaitable<void> give_way();
   /// Exactly that many bytes of the payload.
   asio::awaitable<void> read(std::span<std::byte> to);
+  /// Reads so many and forgets them.
+  asio::awaitable<void> skip(std::uint64_t bytes);
   /// The rest of a small payload (max_payload of its type holds).
   asio::awaitable<Bytes> read_payload(const FrameHeader& header);
   /// A block, straight into `to`, in chunks that stay in the cache until they are summed; then the checksum

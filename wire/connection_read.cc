@@ -15,8 +15,9 @@
 namespace hopfeed::wire {
 namespace {
 
-constexpr std::size_t kReadAtOnce = 1 << 20;          // of a block
-constexpr std::size_t kSummedWhenRead = 512 << 10;    // of a block, while it is in the second cache
+constexpr std::size_t kReadAtOnce = 1 << 20;        // of a block
+constexpr std::size_t kSummedWhenRead = 512 << 10;  // of a block, while it is in the second cache
+constexpr std::uint64_t kSkippedAtOnce = 64 << 10;
 constexpr std::size_t kFirstOfPayload = 1 << 20;      // memory for a payload before any of it has come
 constexpr std::uint64_t kSlowestPerSecond = 1 << 20;  // bytes of a large frame
 constexpr Clock::time_point kNever = Clock::time_point::max();  // the frame's own deadline counts
@@ -227,6 +228,16 @@ asio::awaitable<Bytes> Connection::read_payload(const FrameHeader& header) {
     }
     co_return payload;
   }(impl_, header);
+}
+
+asio::awaitable<void> Connection::skip(std::uint64_t bytes) {
+  return [](std::shared_ptr<Impl> self, std::uint64_t bytes) -> asio::awaitable<void> {
+    Bytes unused(std::min(bytes, kSkippedAtOnce));
+    for (; bytes > 0; bytes -= unused.size()) {
+      unused.resize(std::min<std::uint64_t>(bytes, unused.size()));
+      co_await self->all(unused);
+    }
+  }(impl_, bytes);
 }
 
 asio::awaitable<void> Connection::Impl::block(std::span<std::byte> to) {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "wire/caller.h"
 #include "wire/connection.h"
 #include "wire/security.h"
 
@@ -27,8 +28,8 @@ std::string versions(int oldest, int newest) {
 asio::awaitable<FrameHeader> expect_header(Connection& connection, FrameType type) {
   const FrameHeader header = co_await connection.read_header(kLoginsOwn);
   if (header.type == FrameType::kRefused) {
-    const Refusal refusal = from_bytes<Refusal>(co_await connection.read_payload(header));
-    throw Error(refusal.code, fmt::format("{}: {}", connection.peer(), refusal.text));
+    const Bytes refusal = co_await connection.read_payload(header);  // g++ 12 frees it twice within a throw
+    throw refusal_in(connection, refusal);
   }
   if (header.type != type)
     throw Error(ErrorCode::kCorrupt, fmt::format("{} sent {} where {} was expected", connection.peer(),

@@ -7,10 +7,8 @@
 
 #include "core/base/error.h"
 #include "core/base/quiet_thread.h"
-#include "core/sampler/sampler_plugin.h"
 #include "gpu/memory/setup_times.h"
 #include "stream/batch_memory.h"
-#include "stream/loader_source.h"
 #include "stream/slot_fillers.h"
 #include "stream/slot_keeper.h"
 #include "worker_mode/batch_filler.h"
@@ -24,27 +22,21 @@ constexpr std::chrono::milliseconds kNap{20};  // the longest that the end of th
 
 std::unique_ptr<DeviceStream> DeviceStream::open(const LoaderOptions& options,
                                                  std::shared_ptr<gpu::DeviceRoom> room) {
-  for (const std::string& plugin : options.execution.plugins) load_sampler_plugin(plugin);
-  check_batch_options(options.batch);
-  auto dataset = std::make_unique<const Dataset>(options.dataset,
-                                                 DatasetOptions{.huge_pages = options.execution.huge_pages});
-  auto source = loader_source(options, *dataset);
-  return std::unique_ptr<DeviceStream>(
-      new DeviceStream(options, std::move(room), std::move(dataset), std::move(source)));
+  return std::unique_ptr<DeviceStream>(new DeviceStream(options, std::move(room), open_parts(options)));
 }
 
 DeviceStream::DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::DeviceRoom> room,
-                           std::unique_ptr<const Dataset> dataset, std::unique_ptr<const BatchSource> source)
-    : ChannelStream(options, loader_spec(options, *dataset, *source), dataset->meta(), source->size()),
+                           LoaderParts parts)
+    : ChannelStream(options, parts.spec, parts.dataset->meta(), parts.source->size()),
       room_(std::move(room)),
-      dataset_(std::move(dataset)),
-      source_(std::move(source)) {
-  const std::size_t worst = source_->maker(*dataset_, options.batch).max_block_bytes(options.deal.batch_size);
+      parts_(std::move(parts)) {
+  const std::size_t worst =
+      parts_.source->maker(*parts_.dataset, options.batch).max_block_bytes(options.deal.batch_size);
   make_channel(options, {.worst_block = worst, .scratch = {}, .available = room_->available()},
                {.makers = "thread that makes batches"},
                [this](std::size_t size) { return room_->slots(size); });
   maker_ =
-      room_->maker(*dataset_, *source_, options.batch,
+      room_->maker(*parts_.dataset, *parts_.source, options.batch,
                    {.place = options.execution.gpu.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
                                                                                   : gpu::GraphPlace::kHost,
                     .cache = options.execution.gpu.gpu_cache,

@@ -6,11 +6,10 @@
 #include <memory>
 #include <thread>
 
-#include "core/dataset/dataset.h"
-#include "core/maker/batch_source.h"
 #include "core/maker/block_maker.h"
 #include "gpu/batches/device_room.h"
 #include "stream/channel_stream.h"
+#include "stream/loader_parts.h"
 
 namespace hopfeed {
 
@@ -23,13 +22,11 @@ class DeviceStream final : public ChannelStream {
   ~DeviceStream() override;
 
  private:
-  DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::DeviceRoom> room,
-               std::unique_ptr<const Dataset> dataset, std::unique_ptr<const BatchSource> source);
+  DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::DeviceRoom> room, LoaderParts parts);
   void fill(const LoaderOptions& options);
 
   const std::shared_ptr<gpu::DeviceRoom> room_;
-  const std::unique_ptr<const Dataset> dataset_;
-  const std::unique_ptr<const BatchSource> source_;
+  const LoaderParts parts_;
   std::unique_ptr<BlockMaker> maker_;
   std::thread thread_;
 };

@@ -7,36 +7,25 @@
 #include <utility>
 
 #include "cache/file_features.h"
-#include "core/sampler/sampler_plugin.h"
 #include "gpu/device/gpu_sampling.h"
 #include "gpu/memory/setup_times.h"
-#include "peers/open_partitions.h"
 #include "stream/batch_memory.h"
-#include "stream/loader_source.h"
 #include "stream/slot_keeper.h"
 #include "worker_mode/shared_row_cache.h"
 
 namespace hopfeed {
 
 std::unique_ptr<InProcessStream> InProcessStream::open(const LoaderOptions& options) {
-  for (const std::string& plugin : options.execution.plugins) load_sampler_plugin(plugin);
-  check_batch_options(options.batch);
-  std::unique_ptr<const Dataset> dataset = open_partitions(options.dataset, options.execution.partitions,
-                                                           PeersAt::kKnown, options.execution.huge_pages);
-  auto source = loader_source(options, *dataset);
-  return std::unique_ptr<InProcessStream>(
-      new InProcessStream(options, std::move(dataset), std::move(source)));
+  return std::unique_ptr<InProcessStream>(new InProcessStream(options, open_parts(options)));
 }
 
-InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<const Dataset> dataset,
-                                 std::unique_ptr<const BatchSource> source)
-    : ChannelStream(options, loader_spec(options, *dataset, *source), dataset->meta(), source->size()),
-      dataset_(std::move(dataset)),
-      source_(std::move(source)),
-      row_cache_memory_(shared_row_cache(*dataset_, options.execution.features)),
+InProcessStream::InProcessStream(const LoaderOptions& options, LoaderParts parts)
+    : ChannelStream(options, parts.spec, parts.dataset->meta(), parts.source->size()),
+      parts_(std::move(parts)),
+      row_cache_memory_(shared_row_cache(*parts_.dataset, options.execution.features)),
       row_cache_(row_cache_memory_ ? std::make_unique<DynamicCache>(row_cache_memory_->fd()) : nullptr),
-      maker_(source_->maker(*dataset_, options.batch, neighbor_samplers(options.execution.gpu),
-                            feature_sources(options.execution.features.from, row_cache_.get()))) {
+      maker_(parts_.source->maker(*parts_.dataset, options.batch, neighbor_samplers(options.execution.gpu),
+                                  feature_sources(options.execution.features.from, row_cache_.get()))) {
   make_channel(options, maker_);
   maker_.bound_scratch(batch_budget(memory_of_worker(options)));
   SlotKeeper(host()).welcome(0);  // the calling thread is the one filler there ever is
@@ -68,7 +57,7 @@ void InProcessStream::work() {
   filler_->try_finish();
   // Asking the kernel takes milliseconds, so it is asked ever more seldom.
   if (!std::has_single_bit(++batches_)) return;
-  port_->note_pages(dataset_->page_use());
+  port_->note_pages(parts_.dataset->page_use());
   port_->note_gpu_setup(gpu::setup_times());
 }
 

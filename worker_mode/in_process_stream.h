@@ -7,10 +7,9 @@
 
 #include "cache/dynamic_cache.h"
 #include "channel/machine_memory.h"
-#include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
-#include "core/maker/batch_source.h"
 #include "stream/channel_stream.h"
+#include "stream/loader_parts.h"
 #include "worker_mode/batch_filler.h"
 
 namespace hopfeed {
@@ -22,12 +21,10 @@ class InProcessStream final : public ChannelStream {
   ~InProcessStream() override;
 
  private:
-  InProcessStream(const LoaderOptions& options, std::unique_ptr<const Dataset> dataset,
-                  std::unique_ptr<const BatchSource> source);
+  InProcessStream(const LoaderOptions& options, LoaderParts parts);
   void work() override;
 
-  const std::unique_ptr<const Dataset> dataset_;
-  const std::unique_ptr<const BatchSource> source_;
+  const LoaderParts parts_;
   const std::unique_ptr<const MachineMemory> row_cache_memory_;  // null: none
   const std::unique_ptr<DynamicCache> row_cache_;
   BatchMaker maker_;

@@ -14,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
+#include "core/sampler/sampler_plugin.h"
 #include "worker_mode/worker_config.h"
 #include "worker_mode/worker_process.h"
 
@@ -74,6 +75,12 @@ void try_plugin(const std::string& program, const std::string& plugin, std::chro
         .hangs = fails + ": its constructors were not done",
         .ends = fails + ", its constructors end the process"}
       .run();
+}
+
+std::string load_tried_plugin(const std::string& program, const std::string& plugin,
+                              std::chrono::milliseconds deadline) {
+  try_plugin(program, plugin_path(plugin).string(), deadline);
+  return load_sampler_plugin(plugin);
 }
 
 void try_sampler(const SamplerTrial& trial) {

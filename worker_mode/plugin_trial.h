@@ -13,6 +13,9 @@ namespace hopfeed {
 /// where that ends the process, kTimeout where it is not done by the deadline, and what WorkerProcess throws.
 /// What load_sampler_plugin refuses passes: it says so here too.
 void try_plugin(const std::string& program, const std::string& plugin, std::chrono::milliseconds deadline);
+/// try_plugin(), then load_sampler_plugin() in this process; returns the sampler's name.
+std::string load_tried_plugin(const std::string& program, const std::string& plugin,
+                              std::chrono::milliseconds deadline);
 
 struct SamplerTrial {
   std::string program;               // hopfeed-worker

@@ -7,7 +7,6 @@
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/device/gpu_sampling.h"
-#include "peers/open_partitions.h"
 #include "peers/peer_network.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/plugin_trial.h"
@@ -40,17 +39,15 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
                                                  const std::shared_ptr<gpu::DeviceRoom>& room) {
   const LocalExecution& execution = options.execution;
   const std::string program = find_worker_program(execution.worker_program);
-  for (const std::string& plugin : execution.plugins) {  // its sampler says how large a batch can be
-    try_plugin(program, plugin_path(plugin).string(), execution.start_deadline);
-    load_sampler_plugin(plugin);
-  }
-  check_batch_options(options.batch);
+  // Its sampler says how large a batch can be.
+  const auto load_plugin = [&](const std::string& plugin) {
+    load_tried_plugin(program, plugin, execution.start_deadline);
+  };
   // Every partition has a server, or the stream is not opened. Workers wait for those that are lost later.
-  std::unique_ptr<const Dataset> opened =
-      open_partitions(options.dataset, execution.partitions, PeersAt::kKnown);
-  const Dataset& dataset = *opened;
-  const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
-  std::unique_ptr<WorkerStream> stream(new WorkerStream(options, dataset, *source));
+  // They read the dataset, and this process does not.
+  LoaderParts parts = open_parts(options, HugePages::kAuto, load_plugin);
+  const Dataset& dataset = *parts.dataset;
+  std::unique_ptr<WorkerStream> stream(new WorkerStream(options, parts));
   WorkerConfig config = stream->worker_config(options, dataset);
   if (room) config.device_room = room->name();
   if (!stream->spec().sampler_sha256.empty()) {
@@ -64,19 +61,19 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
   }
   // On a device the CPU's sampler makes what the device's does not (gpu/batches/block_maker_on.h).
   stream->make_shared_channel(
-      options, source->maker(dataset, options.batch, room ? nullptr : neighbor_samplers(execution.gpu)),
+      options, parts.source->maker(dataset, options.batch, room ? nullptr : neighbor_samplers(execution.gpu)),
       room.get());
   config.batch_memory = stream->memory_of_worker(options);
   stream->row_cache_ = shared_row_cache(dataset, execution.features);
   stream->start_workers(execution, program, config);
-  if (dataset.peers() != nullptr && lost_partitions_are_noted()) stream->watched_ = std::move(opened);
+  if (dataset.peers() != nullptr && lost_partitions_are_noted()) stream->watched_ = std::move(parts.dataset);
   return stream;
 }
 
-WorkerStream::WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source)
-    : ChannelStream(options, loader_spec(options, dataset, source), dataset.meta(), source.size()) {
-  if (!source.given()) return;
-  const std::vector<std::byte> packed = source.pack();
+WorkerStream::WorkerStream(const LoaderOptions& options, const LoaderParts& parts)
+    : ChannelStream(options, parts.spec, parts.dataset->meta(), parts.source->size()) {
+  if (!parts.source->given()) return;
+  const std::vector<std::byte> packed = parts.source->pack();
   seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
 }
 

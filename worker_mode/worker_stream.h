@@ -8,7 +8,7 @@
 #include "core/base/owned_fd.h"
 #include "gpu/batches/device_room.h"
 #include "stream/channel_stream.h"
-#include "stream/loader_source.h"
+#include "stream/loader_parts.h"
 #include "stream/slot_fillers.h"
 #include "worker_mode/worker_config.h"
 
@@ -24,7 +24,7 @@ class WorkerStream final : public ChannelStream {
   std::vector<int> worker_pids() const override { return fillers_->pids(); }
 
  private:
-  WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
+  WorkerStream(const LoaderOptions& options, const LoaderParts& parts);
   /// The configuration of the workers, but for what tells them apart.
   WorkerConfig worker_config(const LoaderOptions& options, const Dataset& dataset) const;
   /// In memory that all processes map, and beside it on the device where there is one.

@@ -26,28 +26,29 @@ constexpr std::chrono::milliseconds kBetweenTries{50}, kLook{100};
 
 }  // namespace
 
-void run_to_end(asio::io_context& context, std::function<asio::awaitable<void>()> talk,
+void run_to_end(asio::io_context& context, std::vector<Talk> talks,
                 const std::function<void()>& while_waiting) {
-  bool done = false;
+  std::size_t talking = talks.size();
   std::exception_ptr thrown, left;
-  asio::cancellation_signal cancel;
+  std::vector<asio::cancellation_signal> cancel(talks.size());
   const auto end = [&](const std::exception_ptr& error) {
-    thrown = error;
-    done = true;
+    if (!thrown) thrown = error;
+    --talking;
   };
-  asio::co_spawn(context, std::move(talk), asio::bind_cancellation_slot(cancel.slot(), end));
+  for (std::size_t i = 0; i < talks.size(); ++i)
+    asio::co_spawn(context, std::move(talks[i]), asio::bind_cancellation_slot(cancel[i].slot(), end));
   context.restart();
   const auto guard = asio::make_work_guard(context);  // a wait for nothing would end the loop
   Clock::time_point look = Clock::now() + kLook;
-  while (!done) {
+  while (talking > 0) {
     context.run_one_for(kLook);
-    if (done || left || !while_waiting || Clock::now() < look) continue;
+    if (talking == 0 || left || !while_waiting || Clock::now() < look) continue;
     look = Clock::now() + kLook;
     try {
       while_waiting();
-    } catch (...) {  // the coroutine uses what is the caller's, so its end is awaited
+    } catch (...) {  // the coroutines use what is the caller's, so their end is awaited
       left = std::current_exception();
-      cancel.emit(asio::cancellation_type::terminal);
+      for (asio::cancellation_signal& one : cancel) one.emit(asio::cancellation_type::terminal);
     }
   }
   if (left) std::rethrow_exception(left);
@@ -72,13 +73,11 @@ FirstContact talk_to_any(asio::io_context& context, const RemoteExecution& remot
       try {
         FirstContact first;
         first.server = i;
-        run_to_end(
-            context,
-            [&]() -> asio::awaitable<void> {
-              first.contact = co_await call_server(caller, remote.servers[i]);
-              co_await talk(first.contact);
-            },
-            remote.while_waiting);
+        run_to_end(context, {[&]() -> asio::awaitable<void> {
+                     first.contact = co_await call_server(caller, remote.servers[i]);
+                     co_await talk(first.contact);
+                   }},
+                   remote.while_waiting);
         return first;
       } catch (const Error& error) {
         servers.note_failure(i, error, Clock::now());

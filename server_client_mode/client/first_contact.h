@@ -10,9 +10,10 @@
 
 namespace hopfeed {
 
-/// Runs a coroutine to its end, and throws what it throws. `while_waiting` is called ten times a second;
-/// where it throws, the coroutine is cancelled, and that is thrown.
-void run_to_end(wire::asio::io_context& context, std::function<wire::asio::awaitable<void>()> talk,
+using Talk = std::function<wire::asio::awaitable<void>()>;
+/// Runs coroutines to their ends, and throws what the first throws. `while_waiting` is called ten times a
+/// second; where it throws, the coroutines are cancelled, and that is thrown.
+void run_to_end(wire::asio::io_context& context, std::vector<Talk> talks,
                 const std::function<void()>& while_waiting = {});
 
 struct FirstContact {

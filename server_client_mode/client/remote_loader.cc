@@ -18,7 +18,7 @@ namespace {
 void ask_any(const RemoteExecution& remote,
              const std::function<wire::asio::awaitable<void>(Questions&)>& question) {
   remote.validate();
-  const Caller caller(remote);
+  const Caller caller = caller_of(remote);
   wire::asio::io_context context(1);
   talk_to_any(context, remote, caller, ring_from(0, remote.servers.size()),
               [&](Contact& contact) -> wire::asio::awaitable<void> {

@@ -58,9 +58,8 @@ Described describe(asio::io_context& context, FirstContact& first, DatasetMeta m
     which.attr = options.batch.cluster;
     std::vector<std::int64_t> ids;
     Questions questions(first.contact);
-    run_to_end(
-        context, [&]() -> asio::awaitable<void> { ids = co_await questions.clusters(which); },
-        options.while_waiting);
+    run_to_end(context, {[&]() -> asio::awaitable<void> { ids = co_await questions.clusters(which); }},
+               options.while_waiting);
     return ids;
   });
   Described described;
@@ -81,8 +80,7 @@ void open_job(asio::io_context& context, const RemoteExecution& remote, const Ca
     job.opened = co_await questions.open(job);
   };
   try {
-    return run_to_end(
-        context, [&] { return open(first.contact); }, remote.while_waiting);
+    return run_to_end(context, {[&] { return open(first.contact); }}, remote.while_waiting);
   } catch (const Error&) {
     std::vector<std::size_t> others = ring_from(first.server, remote.servers.size());
     others.erase(others.begin());
@@ -140,7 +138,7 @@ LoaderChannelOptions filled_by_servers(const RemoteExecution& remote, std::int64
 
 std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteExecution& given, const LoaderOptions& options) {
   const RemoteExecution remote = checked(given, options);
-  Caller caller(remote);
+  Caller caller = caller_of(remote);
   caller.name += fmt::format(" rank {} of {}", options.deal.rank, options.deal.world_size);
   const std::vector<std::size_t> own = servers_of_rank(remote, options);
   auto context = std::make_unique<asio::io_context>(1);

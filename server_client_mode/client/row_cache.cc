@@ -129,9 +129,8 @@ class RowLoader {
   void load(const wire::GetRows& which, std::span<std::byte> to) {
     for (std::size_t lost = 0;;) {
       try {
-        run_to_end(
-            context_, [&]() -> asio::awaitable<void> { co_await questions_->rows(which, to); },
-            remote_.while_waiting);
+        run_to_end(context_, {[&]() -> asio::awaitable<void> { co_await questions_->rows(which, to); }},
+                   remote_.while_waiting);
         first_.draining = first_.draining || questions_->draining();
         return;
       } catch (const Error& error) {
@@ -146,7 +145,7 @@ class RowLoader {
   /// Says something to the server, which lets go of clients that are silent.
   void stay() {
     try {
-      run_to_end(context_, [&]() -> asio::awaitable<void> { co_await questions_->status(); });
+      run_to_end(context_, {[&]() -> asio::awaitable<void> { co_await questions_->status(); }});
     } catch (const Error&) {  // it is lost: whoever asks it next goes elsewhere
     }
   }

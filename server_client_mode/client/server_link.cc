@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "channel/futex.h"
 #include "core/base/error.h"
@@ -17,9 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 using wire::FrameType;
 namespace asio = wire::asio;
-
-/// A process that was stopped for longer has not looked, which is no sign of the server's death.
-constexpr std::chrono::milliseconds kAsleep = 2'000ms;
 
 /// Its number lies above those of batches.
 constexpr std::uint64_t kStatusQuestion = (std::uint64_t{1} << 63) - 1;
@@ -40,10 +36,7 @@ ServerLink::ServerLink(ChannelHost& host, Contact contact, const BlockCheck& che
       connection_(*contact_.connection),
       check_(check),
       options_(std::move(options)),
-      port_(host.view(), options_.record, /*doorbell=*/-1),
-      last_sign_(Clock::now()),
-      last_ping_(last_sign_),
-      last_tick_(last_sign_) {
+      port_(host.view(), options_.record, /*doorbell=*/-1) {
   port_.report_ready();
 }
 
@@ -144,15 +137,8 @@ void ServerLink::close(std::string why) {
 
 void ServerLink::tick(Clock::time_point now) {
   if (ended()) return;
-  if (connection_.bytes_in() != seen_bytes_ || now - last_tick_ > kAsleep) last_sign_ = now;
-  seen_bytes_ = connection_.bytes_in();
-  last_tick_ = now;
-  if (now - last_sign_ > wire::kDeadAfter)
+  if (!heartbeat_.look(connection_, now))
     return close(fmt::format("no sign of life for {} s", wire::kDeadAfter / 1s));
-  if (now - last_sign_ > wire::kPingAfter && now - last_ping_ > wire::kPingAfter) {
-    last_ping_ = now;
-    connection_.send(FrameType::kPing, 0);
-  }
   for (const auto& [request, asked] : asked_) {
     if (asked.waits_for_grant || now - asked.since <= options_.batch_deadline) continue;
     return close(fmt::format("{} did not come within {} ms ({})", batch_text(asked.claim.batch),
@@ -163,9 +149,8 @@ void ServerLink::tick(Clock::time_point now) {
 // ---- reading
 
 asio::awaitable<void> ServerLink::read() {
-  constexpr std::chrono::milliseconds for_ever{0};  // tick() looks for signs of life
   for (;;) {
-    const wire::FrameHeader header = co_await connection_.read_header(for_ever);
+    const wire::FrameHeader header = co_await connection_.read_header();  // tick() looks for signs of life
     if (header.type == FrameType::kBlock) {
       co_await read_block(header);
     } else {
@@ -203,17 +188,6 @@ void ServerLink::on_frame(const wire::FrameHeader& header, const wire::Bytes& pa
     case FrameType::kDropped:
       if (const auto at = find(header)) on_dropped(*at);
       return;
-    case FrameType::kPing:
-      return connection_.send(FrameType::kPong, header.request, payload);
-    case FrameType::kPong:
-      return;
-    case FrameType::kDraining:
-      draining_ = true;
-      return leave();
-    case FrameType::kRefused: {
-      const auto refusal = wire::from_bytes<wire::Refusal>(payload);
-      throw Error(refusal.code, fmt::format("{}: {}", connection_.peer(), refusal.text));
-    }
     case FrameType::kStatus:
       if (header.request == kStatusQuestion && status_asked_ > 0) {
         --status_asked_;
@@ -221,10 +195,9 @@ void ServerLink::on_frame(const wire::FrameHeader& header, const wire::Bytes& pa
       }
       [[fallthrough]];
     default:
-      throw Error(ErrorCode::kCorrupt,
-                  fmt::format("{} has sent {}, which was not asked for; use one version of hopfeed on both "
-                              "sides",
-                              connection_.peer(), wire::name_of(header.type)));
+      if (!wire::take_aside(connection_, header, payload, draining_))
+        throw wire::not_asked_for(connection_, header.type);
+      if (draining_) leave();
   }
 }
 
@@ -293,7 +266,7 @@ void ServerLink::on_dropped(AskedMap::iterator at) {
 
 asio::awaitable<void> ServerLink::read_block(wire::FrameHeader header) {
   const std::optional<AskedMap::iterator> found = find(header);
-  if (!found) co_return co_await skip(header.bytes);
+  if (!found) co_return co_await connection_.skip(header.bytes);
   const AskedMap::iterator at = *found;
   Asked& asked = at->second;
   const std::int64_t arrived = monotonic_now();
@@ -320,15 +293,6 @@ asio::awaitable<void> ServerLink::read_block(wire::FrameHeader header) {
   port_.publish(asked.claim, asked.cancelled ? 0 : bytes);
   done(at);
   options_.published(batch);
-}
-
-asio::awaitable<void> ServerLink::skip(std::uint64_t bytes) {
-  std::vector<std::byte> unused(std::min<std::uint64_t>(bytes, 64 << 10));
-  while (bytes > 0) {
-    const std::span<std::byte> part = std::span(unused).first(std::min<std::uint64_t>(bytes, unused.size()));
-    co_await connection_.read(part);
-    bytes -= part.size();
-  }
 }
 
 /// Durations of the server's clock, put so that they end where its frames came.

@@ -23,6 +23,7 @@
 #include "server_client_mode/client/failed_batches.h"
 #include "server_client_mode/client/server_talk.h"
 #include "stream/channel_host.h"
+#include "wire/heartbeat.h"
 
 namespace hopfeed {
 
@@ -99,7 +100,6 @@ class ServerLink {
   std::optional<AskedMap::iterator> find(const wire::FrameHeader& header);
   void done(AskedMap::iterator at);
   wire::asio::awaitable<void> read_block(wire::FrameHeader header);
-  wire::asio::awaitable<void> skip(std::uint64_t bytes);
   void on_frame(const wire::FrameHeader& header, const wire::Bytes& payload);
   void on_size(AskedMap::iterator at, std::uint64_t bytes);
   void on_dropped(AskedMap::iterator at);
@@ -120,8 +120,7 @@ class ServerLink {
   int status_asked_ = 0;  // not answered so far
   bool leaving_ = false, draining_ = false, faulty_ = false, serve_ = false;
   std::string why_closed_;
-  std::uint64_t seen_bytes_ = 0;
-  Clock::time_point last_sign_, last_ping_, last_tick_;
+  wire::Heartbeat heartbeat_{wire::Side::kClient, Clock::now()};
 };
 
 }  // namespace hopfeed

@@ -12,8 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds kAfterRefusal = 5000ms, kAfterFault = 5000ms, kAfterDraining = 250ms,
-                                    kFirstBackoff = 10ms, kMaxBackoff = 1000ms;
+constexpr std::chrono::milliseconds kAfterRefusal = 5000ms, kAfterFault = 5000ms, kAfterDraining = 250ms;
 
 }  // namespace
 
@@ -50,8 +49,7 @@ ServerList::Clock::time_point ServerList::next_try() const {
 void ServerList::note_failure(std::size_t i, const Error& why, Clock::time_point now) {
   Server& server = servers_[i];
   server.words = why.message();
-  const std::chrono::milliseconds backoff =
-      std::min(kMaxBackoff, kFirstBackoff * (1 << std::min(server.failures++, 7)));
+  const std::chrono::milliseconds backoff = server.backoff.next();
   std::uniform_real_distribution<double> share(0.5, 1.0);
   server.not_before =
       now + (is_refusal(why) ? Clock::duration(kAfterRefusal)

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "wire/address.h"
+#include "wire/caller.h"
 
 namespace hopfeed {
 
@@ -40,7 +40,7 @@ class ServerList {
   /// Notes that a server is about to leave; whoever comes after it may be there soon.
   void note_draining(std::size_t i, Clock::time_point now);
   /// Notes that a server has given a batch.
-  void note_success(std::size_t i) { servers_[i].failures = 0; }
+  void note_success(std::size_t i) { servers_[i].backoff.reset(); }
   /// Returns what each server said last: "10.0.0.1:9470: connection refused; 10.0.0.2:9470: ...".
   std::string last_words() const;
 
@@ -48,7 +48,7 @@ class ServerList {
   struct Server {
     wire::Address address;
     std::string words = "was not asked yet";
-    int failures = 0;  // in a row
+    wire::Backoff backoff{std::chrono::milliseconds(10), std::chrono::milliseconds(1000)};
     Clock::time_point not_before{};
   };
   std::vector<Server> servers_;

@@ -2,9 +2,7 @@
 #include "server_client_mode/client/server_talk.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -21,43 +19,14 @@ constexpr std::chrono::seconds kAnswerDeadline{30};
 /// Numbers of questions lie above those of batches.
 constexpr std::uint64_t kFirstQuestion = std::uint64_t{1} << 63;
 
-std::string name_of_this_process() {
-  std::array<char, 65> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return fmt::format("{}/{}", host[0] == '\0' ? "client" : host.data(), getpid()).substr(0, 48);
-}
-
-[[noreturn]] void throw_unexpected(const wire::Connection& connection, FrameType type) {
-  throw Error(ErrorCode::kCorrupt,
-              fmt::format("{} has sent {}, which was not asked for; use one version of hopfeed on both sides",
-                          connection.peer(), wire::name_of(type)));
-}
-
 }  // namespace
 
-Caller::Caller(const RemoteExecution& remote)
-    : token(remote.token),
-      name(name_of_this_process()),
-      tls(remote.tls ? wire::TlsContext::client(remote.tls_files) : nullptr),
-      connect_timeout(remote.connect_timeout),
-      batch_deadline(remote.batch_deadline) {}
-
-asio::awaitable<Contact> call_server(const Caller& caller, const wire::Address& address) {
-  wire::ConnectionOptions options;
-  options.side = wire::Side::kClient;
-  options.peer = "server " + address.to_text();
-  options.login_deadline = caller.connect_timeout;
-  options.frame_deadline = caller.batch_deadline;  // a server without any sign of life is noticed before
-  Contact contact;
-  contact.connection =
-      co_await wire::Connection::connect(address, caller.tls, caller.connect_timeout, std::move(options));
-  contact.offer = co_await wire::login_as_client(*contact.connection, caller.token, caller.name);
-  if (contact.offer.rules != BatchSpec::kRules)
-    throw Error(ErrorCode::kVersion,
-                fmt::format("{} makes batches by rules {}, and this hopfeed by rules {}: their bytes differ; "
-                            "use one version everywhere",
-                            contact.connection->peer(), contact.offer.rules, BatchSpec::kRules));
-  co_return contact;
+Caller caller_of(const RemoteExecution& remote) {
+  return {.token = remote.token,
+          .name = wire::name_of_this_process("client"),
+          .tls = remote.tls ? wire::TlsContext::client(remote.tls_files) : nullptr,
+          .connect_timeout = remote.connect_timeout,
+          .frame_deadline = remote.batch_deadline};  // who gives no sign of life at all is noticed before
 }
 
 asio::awaitable<Questions::Answer> Questions::ask(FrameType type, std::span<const std::byte> payload,
@@ -69,24 +38,9 @@ asio::awaitable<Questions::Answer> Questions::ask(FrameType type, std::span<cons
     Answer answer;
     answer.type = header.type;
     answer.payload = co_await connection_.read_payload(header);
-    switch (header.type) {
-      case FrameType::kPing:
-        connection_.send(FrameType::kPong, header.request, answer.payload);
-        continue;
-      case FrameType::kPong:
-        continue;
-      case FrameType::kDraining:
-        draining_ = true;
-        continue;
-      case FrameType::kRefused: {
-        const auto refusal = wire::from_bytes<wire::Refusal>(answer.payload);
-        throw Error(refusal.code, fmt::format("{}: {}", connection_.peer(), refusal.text));
-      }
-      default:
-        break;
-    }
+    if (wire::take_aside(connection_, header, answer.payload, draining_)) continue;
     if (header.request != number || (header.type != expected && header.type != or_else))
-      throw_unexpected(connection_, header.type);
+      throw wire::not_asked_for(connection_, header.type);
     co_return answer;
   }
 }
@@ -102,7 +56,8 @@ asio::awaitable<std::vector<std::int64_t>> Questions::clusters(wire::GetClusters
   const wire::Bytes question = wire::to_bytes(which);
   const Answer answer = co_await ask(FrameType::kGetClusters, question, FrameType::kIds, FrameType::kIds);
   std::vector<std::int64_t> ids(answer.payload.size() / sizeof(std::int64_t));
-  if (ids.size() * sizeof(std::int64_t) != answer.payload.size()) throw_unexpected(connection_, answer.type);
+  if (ids.size() * sizeof(std::int64_t) != answer.payload.size())
+    throw wire::not_asked_for(connection_, answer.type);
   if (!ids.empty()) std::memcpy(ids.data(), answer.payload.data(), answer.payload.size());
   co_return ids;
 }
@@ -136,7 +91,7 @@ asio::awaitable<wire::Opened> Questions::open(const RemoteJob& job) {
     co_await ask(FrameType::kSeeds, job.packed, FrameType::kSeedsKept, FrameType::kSeedsKept);
     answer = co_await ask(FrameType::kOpen, question, FrameType::kOpened, FrameType::kUnknownSeeds);
   }
-  if (answer.type != FrameType::kOpened) throw_unexpected(connection_, answer.type);
+  if (answer.type != FrameType::kOpened) throw wire::not_asked_for(connection_, answer.type);
   const auto opened = wire::from_bytes<wire::Opened>(answer.payload);
   if (opened.num_seeds < 1 || opened.worst_block < 1)
     throw Error(ErrorCode::kCorrupt,

@@ -2,9 +2,7 @@
 // of one thread.
 #pragma once
 #include <boost/asio/awaitable.hpp>
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,27 +10,14 @@
 #include "core/batch/batch_spec.h"
 #include "core/dataset/dataset_meta.h"
 #include "server_client_mode/client/remote_execution.h"
-#include "wire/connection.h"
+#include "wire/caller.h"
 
 namespace hopfeed {
 
-/// Who calls.
-struct Caller {
-  explicit Caller(const RemoteExecution& remote);
-  std::string token, name;
-  std::shared_ptr<wire::TlsContext> tls;  // null: plain
-  std::chrono::milliseconds connect_timeout, batch_deadline;
-};
+using wire::Caller;
+using wire::Contact;
 
-/// A server that is logged in to.
-struct Contact {
-  std::unique_ptr<wire::Connection> connection;
-  wire::Offer offer;
-};
-
-/// Connects and logs in. Throws what Connection and login throw, and kVersion where the server makes batches
-/// by other rules.
-wire::asio::awaitable<Contact> call_server(const Caller& caller, const wire::Address& address);
+Caller caller_of(const RemoteExecution& remote);
 
 /// What is asked of every server that makes batches of a stream.
 struct RemoteJob {

@@ -44,10 +44,8 @@ std::string name_of_server() {
 Serving::Plugins Serving::load_plugins(const ServerOptions& options) {
   Plugins plugins{.worker_program = find_worker_program(options.worker_program), .paths = {}, .samplers = {}};
   for (const std::string& plugin : options.plugins) {
-    const std::string path = plugin_path(plugin).string();
-    try_plugin(plugins.worker_program, path, options.start_deadline);
-    const std::string sampler = load_sampler_plugin(plugin);
-    plugins.paths.push_back(path);
+    const std::string sampler = load_tried_plugin(plugins.worker_program, plugin, options.start_deadline);
+    plugins.paths.push_back(plugin_path(plugin).string());
     plugins.samplers.push_back({.name = sampler, .sha256 = sampler_file_sha256(sampler)});
   }
   return plugins;

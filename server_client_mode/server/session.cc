@@ -16,8 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 using wire::FrameType;
 
-constexpr std::chrono::milliseconds kForEver{0};  // tick() sees to it
-
 Error too_many_connections(const ServerContext& server) {
   return {ErrorCode::kNoSpace,
           fmt::format("the server has {} clients and {} connections that have opened no job, as many as it "
@@ -44,7 +42,7 @@ wire::asio::awaitable<void> Session::run() {
       // Who asks and does not read waits with its questions.
       if (connection_->queued_frames() > kMaxQueuedAnswers) co_await connection_->flush();
       co_await wait_for_answers();
-      const wire::FrameHeader header = co_await connection_->read_header(kForEver);
+      const wire::FrameHeader header = co_await connection_->read_header();  // tick() sees to its end
       // Who brings batches about goes on until its turn is over; what else comes in, however much it is, gets
       // one turn for each frame.
       if (!co_await handle(header)) co_await connection_->give_way();
@@ -95,7 +93,7 @@ wire::asio::awaitable<void> Session::log_in() {
   connection_->set_peer("client " + log_value(name_) + " (" + peer_ + ")");
   become(Role::kOnlooker);
   stranger_.reset();
-  last_life_ = last_heard_ = Clock::now();
+  heartbeat_ = {wire::Side::kServer, Clock::now()};
   server_.pool.join(id_, peer_.substr(0, peer_.rfind(':')) + ' ' + name_);
   server_.log.add("connected",
                   {{"client", name_}, {"peer", peer_}, {"tls", connection_->encrypted() ? "yes" : "no"}});
@@ -123,19 +121,10 @@ void Session::start_draining() {
 
 void Session::tick(Clock::time_point now) {
   if (!logged_in() || connection_->closed()) return;
-  const std::uint64_t in = connection_->bytes_in(), all = in + connection_->bytes_out();
-  if (in != bytes_in_seen_) last_heard_ = now;
-  // What its system takes of a long block is a sign of life too: it reads our ping behind that.
-  if (in != bytes_in_seen_ || (all != bytes_seen_ && connection_->queued() > 0)) last_life_ = now;
-  if (at_work_) last_life_ = now;  // nobody reads what it sends
-  bytes_in_seen_ = in;
-  bytes_seen_ = all;
-  if (now - last_life_ > wire::kDeadAfter) {
+  if (!heartbeat_.look(*connection_, now)) {
     server_.log.add("no_sign_of_life", {{"client", name_}, {"peer", peer_}});
     return connection_->close();
   }
-  if (now - last_heard_ > wire::kPingAfter && connection_->queued() == 0)
-    connection_->send(FrameType::kPing, 0);
   if (!takes_in_time(now)) return connection_->close();
   if (waits_ == 0) return;
   for (auto& [number, request] : requests_) {
@@ -206,9 +195,8 @@ wire::asio::awaitable<bool> Session::answer(const wire::FrameHeader& header) {
       cancel(header.request);
       break;
     case FrameType::kPing:
-      connection_->send(FrameType::kPong, header.request, payload);
-      break;
     case FrameType::kPong:
+      wire::take_heartbeat(*connection_, header, payload);
       break;
     case FrameType::kGetStatus:
       connection_->send(FrameType::kStatus, header.request, server_.status());

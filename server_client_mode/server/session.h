@@ -17,6 +17,7 @@
 #include "server_client_mode/server/server_context.h"
 #include "server_client_mode/server/strangers.h"
 #include "wire/connection.h"
+#include "wire/heartbeat.h"
 
 namespace hopfeed {
 
@@ -95,7 +96,6 @@ class Session : public std::enable_shared_from_this<Session> {
   wire::asio::awaitable<void> work_beside(wire::asio::any_io_executor where, std::function<void()> work);
   wire::asio::awaitable<void> open_job(std::uint64_t question, const wire::Open& open, std::string content);
   wire::asio::awaitable<void> take_seeds(const wire::FrameHeader& header);
-  wire::asio::awaitable<void> discard(std::uint64_t bytes);
   wire::asio::awaitable<void> send_clusters(std::uint64_t question, const wire::GetClusters& asked);
   wire::asio::awaitable<void> send_rows(std::uint64_t question, const wire::GetRows& asked);
   // For machines that have other partitions.
@@ -142,10 +142,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Blocks that are being sent, in this order, and when the first had its turn.
   std::deque<std::uint64_t> in_turn_;
   Clock::time_point turn_began_;
-  // Signs of life.
-  bool at_work_ = false;  // at a question, and reads nothing
-  std::uint64_t bytes_seen_ = 0, bytes_in_seen_ = 0;
-  Clock::time_point last_life_ = start_, last_heard_ = start_;
+  wire::Heartbeat heartbeat_{wire::Side::kServer, start_};
 };
 
 }  // namespace hopfeed

@@ -55,7 +55,7 @@ bool Session::asks_too_much() const { return answering_ >= kMaxPeerAsks || asked
 /// Who asks faster than it is answered waits, and is not taken for dead meanwhile.
 wire::asio::awaitable<void> Session::wait_for_answers() {
   if (!asks_too_much()) co_return;
-  at_work_ = true;
+  heartbeat_.set_deaf(true);
   if (!answered_)
     answered_ = std::make_unique<boost::asio::steady_timer>(co_await wire::asio::this_coro::executor);
   while (asks_too_much()) {
@@ -63,8 +63,7 @@ wire::asio::awaitable<void> Session::wait_for_answers() {
     answered_->expires_after(1s);
     co_await answered_->async_wait(wire::asio::redirect_error(wire::asio::use_awaitable, cancelled));
   }
-  at_work_ = false;
-  last_life_ = Clock::now();
+  heartbeat_.set_deaf(false);
 }
 
 }  // namespace hopfeed

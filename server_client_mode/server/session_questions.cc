@@ -20,7 +20,6 @@ namespace {
 
 using wire::FrameType;
 
-constexpr std::size_t kDiscardBytes = 64 << 10;
 constexpr std::uint64_t kFirstOfSeeds = 64 << 10, kStepOfSeeds = 4 << 20;  // memory for them, as they come
 constexpr std::size_t kSeedsInOneTurn = 256 << 10;
 
@@ -75,15 +74,14 @@ wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& he
 /// Meanwhile nothing is read, so silence of the client means nothing; tick() sends it signs of life.
 wire::asio::awaitable<void> Session::work_beside(wire::asio::any_io_executor where,
                                                  std::function<void()> work) {
-  at_work_ = true;
+  heartbeat_.set_deaf(true);
   std::exception_ptr failure;
   try {
     co_await run_on(where, std::move(work));
   } catch (...) {
     failure = std::current_exception();
   }
-  at_work_ = false;
-  last_life_ = Clock::now();
+  heartbeat_.set_deaf(false);
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -182,7 +180,7 @@ wire::asio::awaitable<void> Session::take_seeds(const wire::FrameHeader& header)
     }
     if (refusal) {
       seeds.reset();
-      co_await discard(bytes - come);
+      co_await connection_->skip(bytes - come);
       break;
     }
     for (std::span<std::byte> rest = seeds->bytes().subspan(come, step); !rest.empty();) {
@@ -201,15 +199,6 @@ wire::asio::awaitable<void> Session::take_seeds(const wire::FrameHeader& header)
                        [this, &seeds, &sha256] { sha256 = server_.seeds.keep(seeds); });
   server_.log.add("seeds_kept", {{"client", name_}, {"bytes", std::to_string(bytes)}, {"sha256", sha256}});
   connection_->send(FrameType::kSeedsKept, header.request);
-}
-
-wire::asio::awaitable<void> Session::discard(std::uint64_t bytes) {
-  std::vector<std::byte> buffer(std::min<std::uint64_t>(bytes, kDiscardBytes));
-  while (bytes > 0) {
-    const std::uint64_t part = std::min<std::uint64_t>(bytes, buffer.size());
-    co_await connection_->read(std::span(buffer).first(part));
-    bytes -= part;
-  }
 }
 
 wire::asio::awaitable<void> Session::send_clusters(std::uint64_t question, const wire::GetClusters& asked) {
