@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/field_visitor.h"
 
 namespace hopfeed {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "core/base/field_visitor.h"
-
 namespace hopfeed {
+
+class FieldVisitor;  // core/base/field_visitor.h
 
 /// kMemory: mapped files, which the page cache holds. kFile: read for each batch, past the page cache, for
 /// features larger than memory.

@@ -137,7 +137,8 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--lr", t.lr, "Adam's learning rate");
   line.option("--weight-decay", t.weight_decay, "Adam's L2 penalty");
   line.option("--seed", t.seed, "Seed of sampling, initial parameters and dropout");
-  a.from_line.add(line, {"workers", "graph mode", "gpu graph cache", "gpu cache", "partitions", "check finite"});
+  a.from_line.add(line,
+                  {"workers", "graph mode", "gpu graph cache", "gpu cache", "partitions", "check finite"});
   line.option("--deal", a.deal,
               "Who trains on which seeds: even, each trainer a share of each round, or local, the seeds of "
               "the partition "

@@ -42,7 +42,7 @@ std::string summary_path(const std::filesystem::path& out, const World& world) {
 
 void add_cores_option(CommandLine& line, ProcessArguments& a) {
   line.numbers_option("--cores", a.cores,
-                    "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
+                      "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
 }
 
 void add_trainer_options(CommandLine& line, ProcessArguments& a) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/base/field_visitor.h"
 #include "core/base/limits.h"
 
 namespace hopfeed {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/field_visitor.h"
-
 namespace hopfeed {
+
+class FieldVisitor;  // core/base/field_visitor.h
 
 struct PeerOptions {
   /// On this machine; empty, where peers are named: those whose folders are in the dataset's.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/field_visitor.h"
 #include "core/base/limits.h"
 
 namespace hopfeed {

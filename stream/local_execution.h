@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "cache/feature_tiers.h"
-#include "core/base/field_visitor.h"
 #include "core/base/huge_pages.h"
 #include "gpu/device/gpu_options.h"
 #include "peers/peer_options.h"
 
 namespace hopfeed {
+
+class FieldVisitor;  // core/base/field_visitor.h
 
 struct LocalExecution {
   /// Sampling workers (processes); 0: batches are made in the calling thread, as next() asks for them. Then

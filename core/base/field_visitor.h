@@ -1,8 +1,8 @@
-// How an options struct tells of its fields, once, to all who need to know: each has a function
-// visit(FieldVisitor&) that hands over every field with its name, its range and a line of help. JSON both ways
-// (field_json.h), the options of programs (core/program/field_options.h), Python's keyword arguments and the tables
-// of the docs (field_table.h) come from it. A default is what a new struct holds. Rules between fields are code, in
-// validate().
+// A FieldVisitor is told of the fields of an options struct, which says them once: its function
+// visit(FieldVisitor&) hands over each field with its name, its range and a line of help. JSON both ways
+// (field_json.h), the options of programs (core/program/field_options.h), Python's keyword arguments and the
+// tables of the docs (field_table.h) come from it. A default is what a new struct holds. Rules between fields
+// are code, in validate().
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -31,7 +31,8 @@ struct Field {
   const char* name;
   /// One line without a full stop. `another_field` in backticks is told in the spelling of who reads it.
   const char* help;
-  /// The name in a program; null: --name with dashes, from its last dot on; empty: programs have no such option.
+  /// The name in a program; null: --name with dashes, from its last dot on; empty: programs have no such
+  /// option.
   const char* option = nullptr;
   /// Python's keyword; null: what stands behind the last dot of the name; empty: Python has none.
   const char* keyword = nullptr;

@@ -8,10 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/field_visitor.h"
 #include "core/batch/link_options.h"
 
 namespace hopfeed {
+
+class FieldVisitor;  // core/base/field_visitor.h
 
 /// Which of the neighbours that are no later than the seed.
 enum class TemporalStrategy { kUniform, kLast };

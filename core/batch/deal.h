@@ -6,9 +6,9 @@
 #pragma once
 #include <cstdint>
 
-#include "core/base/field_visitor.h"
-
 namespace hopfeed {
+
+class FieldVisitor;  // core/base/field_visitor.h
 
 /// DealOptions say who gets which positions of an epoch. They decide no byte of a batch, but which batches
 /// there are.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/field_visitor.h"
 #include "core/base/limits.h"
 
 namespace hopfeed {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "core/base/field_visitor.h"
-
 namespace hopfeed {
+
+class FieldVisitor;  // core/base/field_visitor.h
 
 /// None; pairs of drawn sources and destinations; destinations drawn for each source.
 enum class NegativeMode { kNone, kBinary, kTriplet };

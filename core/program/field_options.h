@@ -9,8 +9,8 @@
 
 namespace hopfeed {
 
-/// Adds an option to `line` for each field of these groups. The struct must outlive the line's run; what it holds
-/// now are the defaults. Returns those that are of sampling on this machine.
+/// Adds an option to `line` for each field of these groups. The struct must outlive the line's run; what it
+/// holds now are the defaults. Returns the options that are of sampling on this machine.
 std::vector<std::string> add_field_options(CommandLine& line, const VisitFields& visit,
                                            const std::set<std::string>& groups);
 

@@ -257,8 +257,7 @@ std::size_t DeviceSampler::max_scratch_bytes(SeedCounts seeds) const {
   if (!options_.time.empty())
     bytes += decltype(seed_times_)::max_bytes(static_cast<std::size_t>(total_of(seeds)));
   for (const EdgeTypePlan& type : types_)
-    if (type.time)
-      bytes += SeedPlaces::max_bytes(static_cast<std::size_t>(total_of(seeds)), options_);
+    if (type.time) bytes += SeedPlaces::max_bytes(static_cast<std::size_t>(total_of(seeds)), options_);
   const std::int64_t trees = options_.trees() ? total_of(seeds) : 1;
   const auto all_nodes = [&](std::size_t t) {
     return saturating_product(dataset_.num_nodes(static_cast<int>(t)), trees);

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "core/base/cache_size.h"
-#include "core/base/field_visitor.h"
 
 namespace hopfeed {
+
+class FieldVisitor;  // core/base/field_visitor.h
 
 /// Where neighbours are sampled: on the CPU, on a GPU that reads the graph in pinned memory of the host
 /// (unified virtual addressing), or on a GPU that has a copy of the graph.

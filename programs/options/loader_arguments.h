@@ -1,6 +1,7 @@
-// The options of programs that open a loader. Most stand for fields, whose names, ranges and help come from the
-// options structs (core/base/field_visitor.h), so --fanouts means the same, reads the same and is refused the same
-// in hopfeed-sample, in the examples and in the benchmarks. What is read from files, and `auto`, are added here.
+// The options of programs that open a loader. Most stand for fields, whose names, ranges and help come from
+// the options structs (core/base/field_visitor.h), so --fanouts means the same, reads the same and is refused
+// the same in hopfeed-sample, in the examples and in the benchmarks. What is read from files, and `auto`, are
+// added here.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,8 +24,8 @@ class LoaderArguments {
   LoaderArguments(const LoaderArguments&) = delete;
   LoaderArguments& operator=(const LoaderArguments&) = delete;
 
-  /// Adds the options of these groups: those that fields name (Field::group), and "graph mode" (with --gpu-device),
-  /// "gpu cache" and "partitions". Throws std::logic_error for a group that there is not.
+  /// Adds the options of these groups: those that fields name (Field::group), and "graph mode" (with
+  /// --gpu-device), "gpu cache" and "partitions". Throws std::logic_error for a group that there is not.
   void add(CommandLine& line, const std::set<std::string>& groups);
 
   /// Reads the texts and files of the groups that were added. Throws kInvalid, kNotFound or kCorrupt naming

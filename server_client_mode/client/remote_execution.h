@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "core/base/cache_size.h"
-#include "core/base/field_visitor.h"
 #include "wire/address.h"
 #include "wire/security.h"
 
 namespace hopfeed {
+
+class FieldVisitor;  // core/base/field_visitor.h
 
 /// Putting held rows back is a pass over each batch. So few rows are read too rarely to pay for it: in the
 /// model of the tuner (docs/cache.md) a quarter of the reads has to be held for that over loopback.

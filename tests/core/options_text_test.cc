@@ -1,5 +1,5 @@
-// The JSON of the options: workers, servers, checkpoints and BatchOptions::hash() read it, so it stays, byte for
-// byte, whatever writes it.
+// The JSON of the options: workers, servers, checkpoints and BatchOptions::hash() read it, so it stays, byte
+// for byte, whatever writes it.
 #include <gtest/gtest.h>
 
 #include <string>
