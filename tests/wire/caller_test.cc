@@ -29,8 +29,8 @@ class Calling : public testing::WatchedTest<>, public testing::WireFixture {
   /// A server that logs one caller in.
   asio::awaitable<std::unique_ptr<Connection>> answer(Listener& listener, Transport transport, Offer offer) {
     const ConnectionOptions options{.side = Side::kServer, .peer = "client"};
-    auto connection =
-        co_await accept(listener, transport == Transport::kTls ? server_tls() : nullptr, options);
+    const std::shared_ptr<TlsContext> tls = transport == Transport::kTls ? server_tls() : nullptr;
+    auto connection = co_await accept(listener, tls, options);
     co_await login_as_server(*connection, "a token of this test", offer);
     co_return connection;
   }
