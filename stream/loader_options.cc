@@ -1,6 +1,8 @@
 // See loader_options.h.
 #include "stream/loader_options.h"
 
+#include "core/base/field_visitor.h"
+
 namespace hopfeed {
 namespace {
 
