@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -13,115 +13,68 @@ from hopfeed import _core
 from hopfeed.batch import Batch, EdgeType, _Names
 from hopfeed.epochs import EpochIterable
 from hopfeed.errors import InvalidError
+from hopfeed.keywords import documented, signed
 from hopfeed.ranks import this_rank
 from hopfeed.switches import is_switch
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hopfeed.keywords import StreamKeywords
+
 EdgeTypeName = Union[str, EdgeType]
+
+# Arguments that are arrays: the type of their elements, and their dimensions.
+_ARRAYS: dict[str, tuple[type, int]] = {
+    "seeds": (np.int64, 1),
+    "seed_mask": (np.bool_, 1),
+    "seed_times": (np.int64, 1),
+    "seed_weights": (np.float64, 1),
+    "links": (np.int64, 2),
+    "link_labels": (np.int64, 1),
+    "link_times": (np.int64, 1),
+}
+# Arguments of loader_options() that a stream has too.
+_IN_OTHER_FORM = ("servers", "edge_fanouts", "edge_type", "rank", "world_size")
 
 
 class Loader(EpochIterable[Batch]):
-    """Iterates the batches of an epoch; each ``iter()`` begins the next one.
+    __doc__ = documented("""Iterates the batches of an epoch; each ``iter()`` begins the next one.
 
-    A batch depends on the dataset, on the arguments down to ``seed``, and on its place in the epoch, and on nothing
-    else: not on workers, servers, ranks or what died meanwhile.
+    A batch depends on the dataset, on the sampling options and seeds, on ``seed``, and on its place in the epoch, and on
+    nothing else: not on workers, servers, ranks or what died meanwhile. Arrays may be NumPy's, torch's (in the host's
+    memory) or lists; an edge type is ``"src__rel__dst"`` or a tuple of three. None stands for the default everywhere.
 
-    Where batches come from, one of:
-        dataset: the dataset's folder.
-        servers: addresses of ``hopfeed-server`` (``HOST:PORT``, ``unix:PATH``); ``dataset`` is then a name there.
-
-    What is sampled:
-        fanouts: neighbours drawn per node, hop by hop; -1 takes all.
-        edge_fanouts: fanouts of edge types (``"src__rel__dst"`` or a tuple), in place of ``fanouts``.
-        replace, disjoint, weight, time, seed_time, temporal_strategy, time_window, subgraph, keep_orig_edges, labor,
-            labor_seeds: as in docs/loader.md.
-        sampler: ``"neighbor"``, ``"walk"`` (with ``walk_length``, ``walks_per_seed``, ``walk_p``, ``walk_q``,
-            ``metapath``), ``"cluster"`` (with ``cluster``), or a plugin's (``plugins``, ``sampler_options``).
-        attrs, edge_attrs: attributes that batches carry; all of the nodes and none of the edges by default.
-        edge_ids, dataset_ids: the field ``e_id``; ``n_id`` in the dataset's own order.
-
-    What it starts from:
-        split: of the dataset (``"train"``), or
-        seeds: int64 [S] node ids, or ``seed_mask``: bool [N]; with ``seed_times`` int64 [S] and ``seed_weights``
-            float64 [S] (draw in proportion, with replacement).
-        node_type: of the seeds; the first by default.
-        edge_type: seeds are links of this type: ``link_split``, or ``links`` int64 [P, 2] with ``link_labels`` and
-            ``link_times``; ``negatives`` (``"none"``, ``"binary"``, ``"triplet"``), ``amount``, ``strict``,
-            ``src_weight``, ``dst_weight``; ``exclude`` (``"self"``, ``"reverse"``, ``"none"``).
-        shuffle, seed: a new order in each epoch; the seed of everything random.
-
-    Who gets what: ``batch_size`` seeds (or links) a batch, ``drop_last``, ``rank`` and ``world_size``;
-    ``distributed=True`` asks the process group of ``torch.distributed`` for these two, else RANK and WORLD_SIZE as torchrun
-    sets them, else Slurm.
-
-    How it is made (no byte of a batch depends on it): ``num_workers`` processes (0: the calling thread),
-    ``channel_size``, ``max_batch_memory``, ``num_slots``, ``cores``, ``huge_pages``, ``batch_deadline``, ``start_deadline`` (seconds),
-    ``max_worker_restarts``, ``check_finite``, ``features_from``, ``row_cache_bytes``, ``window``, ``graph_mode``,
-    ``gpu_device``, ``pin_slots``, ``device_batches``, ``gpu_cache`` (rows held on the GPU), ``gpu_graph_cache`` (rows of
-    the graph there); of servers ``token_file``, ``tls``, ``tls_ca``, ``tls_cert``, ``tls_key``, ``cache`` (rows held here: ``"0.2"``, ``"4G"``, ``"auto"``), ``connect_all``, ``batches_ahead``,
-    ``connect_timeout``, ``reconnect_deadline``; where this machine has some partitions of the dataset ``peers`` (who
-    serves the others), ``partitions``, ``replicas``, ``worker_concurrency``, ``peer_deadline``,
-    ``peer_connect_timeout``, ``peer_token_file``, ``peer_ca``, ``peer_cert``, ``peer_key``.
+    Args:
+        dataset (str or path): the dataset's folder, or with ``servers`` its name there.
+        distributed (bool, default False): ask the process group of ``torch.distributed`` for ``rank`` and ``world_size``, else
+            RANK and WORLD_SIZE as torchrun sets them, else Slurm.
+        epoch (int, default 0): the first epoch.
+        {keywords}
 
     Raises:
         InvalidError: an argument that cannot be; the message names it.
         NotFoundError: no such dataset, split, type or attribute.
-    """
+    """)
 
     _torch = False
 
+    @signed
     def __init__(
         self,
         dataset: str | os.PathLike[str] | None = None,
         *,
-        servers: Sequence[str] | str | None = None,
-        fanouts: Sequence[int] = (15, 10, 5),
-        edge_fanouts: Mapping[EdgeTypeName, Sequence[int]] | None = None,
-        batch_size: int = 1024,
-        split: str | None = None,
-        seeds: Any = None,
-        seed_mask: Any = None,
-        seed_times: Any = None,
-        seed_weights: Any = None,
-        node_type: str | None = None,
-        edge_type: EdgeTypeName | None = None,
-        links: Any = None,
-        link_labels: Any = None,
-        link_times: Any = None,
-        shuffle: bool = True,
-        seed: int = 0,
-        rank: int | None = None,
-        world_size: int | None = None,
         distributed: bool = False,
-        num_workers: int = 1,
         epoch: int = 0,
-        **options: Any,
+        **options: Unpack[StreamKeywords],
     ) -> None:
-        options |= loader_options(
-            dataset=dataset,
-            servers=servers,
-            edge_fanouts=edge_fanouts,
-            edge_type=edge_type,
-            rank=rank,
-            world_size=world_size,
-            distributed=distributed,
-        )
-        options |= {
-            "fanouts": None if fanouts is None else fanout_list("fanouts", fanouts),
-            "batch_size": batch_size,
-            "split": split,
-            "seeds": as_array("seeds", seeds, np.int64, 1),
-            "seed_mask": as_array("seed_mask", seed_mask, np.bool_, 1),
-            "seed_times": as_array("seed_times", seed_times, np.int64, 1),
-            "seed_weights": as_array("seed_weights", seed_weights, np.float64, 1),
-            "node_type": node_type,
-            "links": as_array("links", _links(links), np.int64, 2),
-            "link_labels": as_array("link_labels", link_labels, np.int64, 1),
-            "link_times": as_array("link_times", link_times, np.int64, 1),
-            "shuffle": shuffle,
-            "seed": seed,
-            "num_workers": num_workers,
-        }
-        super().__init__(options, epoch=epoch)
+        given: dict[str, Any] = dict(options)
+        given |= loader_options(dataset=dataset, distributed=distributed, **{name: given.get(name) for name in _IN_OTHER_FORM})
+        given |= {name: as_array(name, given.get(name), dtype, dimensions) for name, (dtype, dimensions) in _ARRAYS.items() if name != "links"}
+        given["links"] = as_array("links", _links(given.get("links")), *_ARRAYS["links"])
+        if given.get("fanouts") is not None:
+            given["fanouts"] = fanout_list("fanouts", given["fanouts"])
+        super().__init__(given, epoch=epoch)
         self._names = _Names(self.node_types, self.edge_types)
 
     def _convert(self, batch: _core.Batch) -> Batch:

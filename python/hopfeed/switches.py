@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hopfeed import keywords
 from hopfeed.errors import InvalidError
 
-# Arguments that are numbers, or lists of such.
-NUMBERS = {
-    "batch_size", "rank", "world_size", "seed", "labor_seeds", "time_window", "walk_length", "walks_per_seed", "walk_p", "walk_q", "amount",
-    "num_workers", "channel_size", "max_batch_memory", "num_slots", "cores", "max_worker_restarts", "row_cache_bytes", "window",
-    "gpu_device", "worker_devices", "batch_deadline", "start_deadline", "batches_ahead", "connect_timeout",
-    "reconnect_deadline", "partitions", "replicas", "worker_concurrency", "peer_deadline", "peer_connect_timeout", "cache_limit",
-    "prefetch_factor", "timeout", "neg_sampling_ratio", "threads", "nodes", "edges", "features", "classes", "parts",
-    "batches", "halo", "homophily", "interactions", "items", "loyalty", "metis_degree", "num_nodes", "reader", "seconds", "span", "tastes",
-    "train_fraction", "train_ms", "users", "valid_fraction", "within",
+# Arguments that are numbers, or lists of such, beside those of the library's table: of PyG's loaders, of torch's and of
+# the partition tool.
+NUMBERS = keywords.NUMBERS | {
+    "cache_limit", "prefetch_factor", "timeout", "neg_sampling_ratio", "threads", "nodes", "edges", "features", "classes", "parts",
+    "batches", "halo", "homophily", "interactions", "items", "loyalty", "metis_degree", "num_nodes", "reader", "span", "tastes",
+    "train_fraction", "train_ms", "users", "valid_fraction", "within", "seconds",
 }  # fmt: skip
 
 

@@ -132,6 +132,16 @@ void PythonStream::close() {
 
 void bind_stream(nb::module_& module) {
   module.def(
+      "stream_fields",
+      [] {
+        nb::list fields;
+        for (const FieldRow& row : stream_fields())
+          fields.append(nb::make_tuple(row.keyword, row.type, row.python_default, row.help));
+        return fields;
+      },
+      nb::sig("def stream_fields() -> list[tuple[str, str, str, str]]"),
+      "Keyword, type, default and help of each option of a Stream that stands for a field of the library.");
+  module.def(
       "served_meta",
       [](const nb::dict& options) {
         StreamOptions given = stream_options(options);

@@ -145,5 +145,24 @@ TEST(OptionsText, OfASpec_Stays) {
             R"(pe":"","sha256":"cd","split":""},"shuffle":false,"version":1})");
 }
 
+// Older clients and checkpoints know nothing of it, and older builds read what does not set it.
+TEST(OptionsText, OfAYoungerOption_HasItOnlyWhereItIsSet) {
+  const BatchOptions unset{.fanouts = {2}, .time = "t"};
+  EXPECT_EQ(unset.to_json().find("time_start"), std::string::npos);
+  for (const std::int64_t start : {std::int64_t{0}, std::int64_t{-7}, INT64_MIN, INT64_MAX}) {
+    BatchOptions set = unset;
+    set.time_start = start;
+    EXPECT_NE(set.to_json().find("\"time_start\":" + std::to_string(start)), std::string::npos);
+    EXPECT_EQ(BatchOptions::from_json(set.to_json()), set);
+    EXPECT_NE(set.hash(), unset.hash());
+  }
+  BatchSpec spec{
+      .dataset = "d", .fingerprint = "f", .batch = unset, .seeds = {.node_type = "n", .split = "train"}};
+  EXPECT_EQ(spec.to_json().find("time_start"), std::string::npos);
+  EXPECT_EQ(BatchSpec::from_json(spec.to_json()).batch.time_start, std::nullopt);
+  spec.batch.time_start = -3;
+  EXPECT_EQ(BatchSpec::from_json(spec.to_json()).batch.time_start, -3);
+}
+
 }  // namespace
 }  // namespace hopfeed
