@@ -52,7 +52,9 @@ void PeerOptions::visit(FieldVisitor& fields) {
       token);
   fields.flag({.name = "peer_tls", .help = "", .option = "", .keyword = ""}, tls);
   fields.text({.name = "peer_ca",
-               .help = "These servers talk TLS: file with the authority of their certificates",
+               .help = "These servers talk TLS: file with the authority of their certificates; programs take "
+                       "'system' for "
+                       "those that this machine trusts",
                .group = group,
                .of_workers = true},
               tls_ca);

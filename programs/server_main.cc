@@ -201,6 +201,7 @@ void add_options(CommandLine& line, ServeArguments& a) {
                     [&o](FieldVisitor& fields) {
                       o.gpu.visit(fields);
                       o.features.visit(fields);
+                      o.partitions.visit(fields);
                     },
                     {"gpu graph cache", "features"});
   a.partitions.add(line);

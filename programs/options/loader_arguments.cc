@@ -46,21 +46,24 @@ void LoaderArguments::add(CommandLine& line, const std::set<std::string>& groups
   for (const auto& [heading, known] : {std::pair{kSampling, kSamplingGroups}, {kSpeed, kSpeedGroups}}) {
     const CommandLine::Group under(line, heading);
     const std::set<std::string> wanted = common(groups, known);
+    std::set<std::string> of_fields = wanted;
+    of_fields.erase("partitions");  // partitions_ adds them
     for (const std::string& option : add_field_options(
-             line, [this](FieldVisitor& fields) { options_.visit(fields); }, wanted))
+             line, [this](FieldVisitor& fields) { options_.visit(fields); }, of_fields))
       of_workers_.emplace_back(&line, option);
     for (const std::string& group : wanted) add_by_hand(line, group);
   }
 }
 
 void LoaderArguments::add_by_hand(CommandLine& line, const std::string& group) {
-  if (group == "draws")
+  if (group == "draws") {
     line.option(
         "--labor-batches", labor_batches_,
         "With --labor: so many batches in a row take the same neighbours where they can, and are faster "
         "for it",
         {.min = 1, .max = 1 << 20});
-  if (group == "draws") line.stands_for("--labor-batches", "labor_seeds");
+    line.stands_for("--labor-batches", "labor_seeds");
+  }
   if (group == "samplers") {
     line.option("--plugin", plugin_, "Shared library with a sampler of one's own");
     line.stands_for("--plugin", "plugins");

@@ -1,0 +1,39 @@
+"""The keyword arguments of the loaders come from the library's table of options."""
+
+import inspect
+import pathlib
+
+import hopfeed
+import pytest
+from hopfeed import _core, keywords, switches
+
+
+def test_every_keyword_stands_in_signature_and_help():
+    parameters = inspect.signature(hopfeed.Loader.__init__).parameters
+    assert set(parameters) >= {keyword.name for keyword in keywords.KEYWORDS}
+    assert not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+    assert repr(parameters["batch_size"].default) == "1024"
+    assert repr(parameters["fanouts"].default) == "(15, 10, 5)"
+    assert repr(parameters["temporal_strategy"].default) == '"uniform"'
+    for keyword in keywords.KEYWORDS:
+        assert f"{keyword.name} (" in hopfeed.Loader.__doc__
+
+
+def test_numbers_are_those_of_the_table():
+    assert {"batch_size", "walk_p", "cores", "peer_deadline", "time_start"} <= switches.NUMBERS
+    with pytest.raises(hopfeed.InvalidError, match="time_start is True"):
+        hopfeed.Loader("nowhere", time="t", time_start=True)
+
+
+def test_the_stub_types_every_keyword():
+    stub = pathlib.Path(keywords.__file__).parent / "keywords.pyi"
+    text = (pathlib.Path(_core.__file__).parent / "keywords.pyi").read_text() if not stub.exists() else stub.read_text()
+    assert text == keywords.stub()
+    compile(text, "keywords.pyi", "exec")
+    for keyword in keywords.KEYWORDS:
+        assert f"    {keyword.name}: {keyword.type} | None" in text
+
+
+def test_what_is_no_keyword_is_named():
+    with pytest.raises(hopfeed.InvalidError, match="there is no option 'fan_outs'"):
+        hopfeed.Loader("nowhere", fan_outs=[1])
