@@ -93,10 +93,12 @@ std::vector<FieldRow> field_table(const VisitFields& unset) {
 }
 
 std::string field_table_text(const std::vector<FieldRow>& rows) {
-  std::string text = "| C++ | programs | Python | default | |\n|---|---|---|---|---|\n";
-  for (const FieldRow& row : rows)
+  std::string text = "| option | in programs | in Python | default | |\n|---|---|---|---|---|\n";
+  for (const FieldRow& row : rows) {
+    if (row.option.empty() && row.keyword.empty()) continue;  // set by other fields
     text += fmt::format("| {} | {} | {} | {} | {} |\n", in_code(row.name), in_code(row.option),
                         in_code(row.keyword), row.value, row.help);
+  }
   return text;
 }
 

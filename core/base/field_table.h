@@ -18,10 +18,11 @@ struct FieldRow {
   std::string help;            // in Markdown
 };
 
-/// The rows in the order of the visit. `unset` visits a new struct: its values are the defaults.
+/// Returns the rows in the order of the visit. `unset` visits a new struct: its values are the defaults.
 std::vector<FieldRow> field_table(const VisitFields& unset);
 
-/// A table in Markdown with the names of C++, of programs and of Python, the defaults and what they do.
+/// Makes a table in Markdown: the names as messages of the library have them, those of programs and of Python,
+/// the defaults, and what the options do.
 std::string field_table_text(const std::vector<FieldRow>& rows);
 
 }  // namespace hopfeed

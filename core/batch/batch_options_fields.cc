@@ -141,7 +141,7 @@ void BatchOptions::visit(FieldVisitor& fields) {
                   .group = "fanouts"},
                  fanouts);
   fields.typed_fanouts({.name = "edge_fanouts",
-                        .help = "Fanouts of single edge types, by name or by src__name__dst "
+                        .help = "Fanouts of single edge types, by name or by `src__name__dst` "
                                 "(depends=15,10;tagged=5,0); the others take `fanouts`",
                         .group = "edge fanouts"},
                        edge_fanouts);

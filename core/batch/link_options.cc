@@ -78,7 +78,7 @@ std::int64_t NegativeOptions::count(std::int64_t links) const {
 
 void LinkOptions::visit(FieldVisitor& fields) {
   fields.text({.name = "link",
-               .help = "Seeds are links of this edge type, by name or by src__name__dst",
+               .help = "Seeds are links of this edge type, by name or by `src__name__dst`",
                .keyword = "edge_type",
                .key = "edge_type",
                .group = "links"},

@@ -171,7 +171,10 @@ GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::v
   if (name != kAuto) return graph_mode_from(name);
   const AutoGraphMode taken =
       auto_graph_mode({.device = gpu_device, .datasets = datasets, .copies = num_workers});
-  std::fprintf(stderr, "--graph-mode auto: %s, %s\n", to_string(taken.mode), taken.why.c_str());
+  std::fprintf(stderr, "--graph-mode auto: %s, %s\n", to_string(taken.mode),
+               spelled(taken.why, [](std::string_view field) {
+                 return field == "gpu_device" ? "--gpu-device" : std::string(field);
+               }).c_str());
   if (taken.mode == GraphMode::kCpu) gpu_device = 0;
   return taken.mode;
 }

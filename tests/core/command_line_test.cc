@@ -138,6 +138,8 @@ TEST(InOwnWords, MarkedFields_AreTheOptionsOfTheCommandThatWasChosen) {
   run.option("--time", number, "Time");
   run.option("--link-times", number, "Times");
   run.flag("--e-id", flag, "Ids");
+  run.stands_for("--link-times", "links.times");
+  run.stands_for("--e-id", "edge_ids");
   line.command("rest", "Rests").option("--weight", number, "Weight");
   std::string words[] = {"prog", "run"};
   char* argv[] = {words[0].data(), words[1].data()};
@@ -163,6 +165,7 @@ TEST(InOwnWords, WhatIsWrongWithValuesOfAFile_BeginsWithOptionAndFile) {
   line.option("--time", times, "Times");
   line.option("--seeds", seeds, "Seeds");
   line.option("--labels", labels, "Labels");
+  line.stands_for("--labels", "links.labels");
   std::string words[] = {"prog", "--time", "t.npy", "--labels=data/l.npy"};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

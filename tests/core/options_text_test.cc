@@ -147,7 +147,7 @@ TEST(OptionsText, OfASpec_Stays) {
 
 // Older clients and checkpoints know nothing of it, and older builds read what does not set it.
 TEST(OptionsText, OfAYoungerOption_HasItOnlyWhereItIsSet) {
-  const BatchOptions unset{.fanouts = {2}, .time = "t"};
+  const BatchOptions unset{.fanouts = {2}, .time = "t", .disjoint = true};
   EXPECT_EQ(unset.to_json().find("time_start"), std::string::npos);
   for (const std::int64_t start : {std::int64_t{0}, std::int64_t{-7}, INT64_MIN, INT64_MAX}) {
     BatchOptions set = unset;

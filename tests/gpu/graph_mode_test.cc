@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/error.h"
 #include "gpu/device/auto_graph_mode.h"
 #include "gpu/device/cuda_engine.h"
 #include "gpu/memory/found_gpus.h"
@@ -119,7 +120,7 @@ TEST(UnusableGpu, IsOneLineForEachReason) {
        4,
        "GPU 4 cannot be used (there are 4, from 0 on); choose gpu_device 0 to 3, or take graph mode cpu"},
   };
-  for (const Case& of : cases) EXPECT_EQ(gpu::why_unusable(of.found, of.device), of.said);
+  for (const Case& of : cases) EXPECT_EQ(unmarked(gpu::why_unusable(of.found, of.device)), of.said);
 }
 
 TEST(AutoGraphMode, OnAGpu_CopiesTheGraphWhereThereIsRoom) {
