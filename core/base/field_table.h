@@ -21,8 +21,8 @@ struct FieldRow {
 /// Returns the rows in the order of the visit. `unset` visits a new struct: its values are the defaults.
 std::vector<FieldRow> field_table(const VisitFields& unset);
 
-/// Makes a table in Markdown: the names as messages of the library have them, those of programs and of Python,
-/// the defaults, and what the options do.
+/// Makes a table in Markdown: the names as messages of the library have them, those of programs and of
+/// Python, the defaults, and what the options do.
 std::string field_table_text(const std::vector<FieldRow>& rows);
 
 }  // namespace hopfeed
