@@ -41,6 +41,7 @@ void add_options(CommandLine& line, Arguments& a) {
   LinkOptions& link = t.loader.batch.link;
   line.option("--data", t.loader.dataset, "Dataset folder");
   a.servers.add(line);
+  line.stands_for("--edge-type", "link");
   line.option("--edge-type", link.edge_type,
               "Edge type whose links are predicted (listens; user__listens__artist)", {.required = true});
   line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept",

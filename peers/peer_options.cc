@@ -13,7 +13,7 @@ void PeerOptions::visit(FieldVisitor& fields) {
   const char* const group = "partitions";
   fields.numbers(
       {.name = "partitions",
-       .help = "Partitions of the dataset that this machine has (0,2-4); default, with `peers`: those that "
+       .help = "Partitions of the dataset that this machine has; default, with `peers`: those that "
                "are in the folder",
        .group = group,
        .of_workers = true},
@@ -51,13 +51,14 @@ void PeerOptions::visit(FieldVisitor& fields) {
        .key = "peer_token"},
       token);
   fields.flag({.name = "peer_tls", .help = "", .option = "", .keyword = ""}, tls);
-  fields.text({.name = "peer_ca",
-               .help = "These servers talk TLS: file with the authority of their certificates; programs take "
-                       "'system' for "
-                       "those that this machine trusts",
-               .group = group,
-               .of_workers = true},
-              tls_ca);
+  fields.text(
+      {.name = "peer_ca",
+       .help = "These servers talk TLS: file with the authority of their certificates",
+       .option_help = "These servers talk TLS: file with the authority of their certificates, or 'system' "
+                      "for those that this machine trusts",
+       .group = group,
+       .of_workers = true},
+      tls_ca);
   fields.text({.name = "peer_cert",
                .help = "With `peer_ca`: certificate of this machine, where these servers want one",
                .group = group,
@@ -73,6 +74,8 @@ void PeerOptions::validate() const {
                             marked("peers"), kMaxPartitions));
   require_valid(replicas >= 1,
                 fmt::format("{} is {}; a partition has one server at least", marked("replicas"), replicas));
+  require_valid(replicas <= kMaxPartitions,
+                fmt::format("{} is {}; choose {} at most", marked("replicas"), replicas, kMaxPartitions));
   require_valid(concurrency >= 1 && concurrency <= kMaxPeerConcurrency,
                 fmt::format("{} is {}; choose 1 to {}", marked("worker_concurrency"), concurrency,
                             kMaxPeerConcurrency));

@@ -80,16 +80,17 @@ ChannelPlan plan_channel(const LocalExecution& options, bool bounded, const Sizi
       options.features.row_cache_bytes / static_cast<std::size_t>(std::max(1, input.local_world));
   plan.needed = ChannelView::fixed_bytes(plan.shape) + plan.pool.channel_size + plan.pool.allowance +
                 workers * scratch + row_cache;
-  require_memory(plan.needed, available,
-                 fmt::format("the loader ({} {}, one worst-case batch of {}{})", marked("channel_size"),
-                             format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance),
-                             scratch == 0 ? std::string()  // nobody samples here
-                                          : fmt::format(", scratch of {} x {} for the workers", workers,
-                                                        format_bytes(scratch))),
-                 row_cache > 0 ? fmt::format("lower row_cache_bytes, {}, {} or {}", marked("channel_size"),
-                                             marked("num_workers"), marked("batch_size"))
-                               : fmt::format("lower {}, {}, {} or {}", marked("channel_size"),
-                                             marked("num_workers"), marked("batch_size"), marked("fanouts")));
+  require_memory(
+      plan.needed, available,
+      fmt::format("the loader ({} {}, one worst-case batch of {}{})", marked("channel_size"),
+                  format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance),
+                  scratch == 0
+                      ? std::string()  // nobody samples here
+                      : fmt::format(", scratch of {} x {} for the workers", workers, format_bytes(scratch))),
+      row_cache > 0 ? fmt::format("lower {}, {}, {} or {}", marked("row_cache_bytes"), marked("channel_size"),
+                                  marked("num_workers"), marked("batch_size"))
+                    : fmt::format("lower {}, {}, {} or {}", marked("channel_size"), marked("num_workers"),
+                                  marked("batch_size"), marked("fanouts")));
   return plan;
 }
 

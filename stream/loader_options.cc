@@ -15,9 +15,10 @@ void visit_seeds(LoaderOptions& options, FieldVisitor& fields) {
   fields.special(
       {.name = "seeds", .help = "In place of a split: original node ids, int64 [S]; repeats are allowed"},
       kArray);
-  fields.special(
-      {.name = "seed_mask", .help = "In place of a split: the nodes that are set, bool [N]", .option = ""},
-      kArray);
+  fields.special({.name = "seed_mask",
+                  .help = "In place of a split: the nodes that are set, bool [N]",
+                  .option = "--seeds"},
+                 kArray);
   fields.special({.name = "seed_times", .help = "The time of each seed, in place of an attribute: int64 [S]"},
                  kArray);
   fields.special({.name = "seed_weights",
@@ -55,6 +56,7 @@ void LoaderOptions::visit(FieldVisitor& fields) {
   fields.flag({.name = "shuffle",
                .help = "A new order in each epoch; without it that of the split",
                .option = "--no-shuffle",
+               .option_help = "Seeds in the order of the split",
                .group = "deal"},
               shuffle);
   execution.visit(fields);

@@ -60,7 +60,7 @@ void LocalExecution::visit(FieldVisitor& fields) {
                num_slots, {0, kMaxSlots});
   fields.numbers(
       {.name = "cores",
-       .help = "Cores of the workers, dealt in turn (0,2-3); default: shared out so that ranks, workers and "
+       .help = "Cores of the workers, dealt in turn; default: shared out so that ranks, workers and "
                "trainers do not fight",
        .group = "cores",
        .of_workers = true},

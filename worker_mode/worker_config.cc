@@ -20,6 +20,9 @@ VisitFields fields_of(LocalExecution& execution) {
 
 std::string WorkerConfig::to_json() const {
   LocalExecution told = execution, unset;
+  told.plugins = {};  // the loader's own part, or said otherwise
+  told.cores = {};
+  told.worker_program = {};
   nlohmann::json json{{"execution", fields_to_json(fields_of(told), fields_of(unset))},
                       {"row_cache_fd", row_cache_fd},
                       {"device_room", device_room},

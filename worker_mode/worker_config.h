@@ -32,7 +32,7 @@ struct WorkerConfig {
   std::string dataset;           // absolute path of the folder
   std::uint64_t manifest = 0;    // manifest_hash() of what is in it
   BatchSpec spec;                // given seeds are inherited
-  LocalExecution execution;      // without plugins, cores and program, which workers are told otherwise
+  LocalExecution execution;      // plugins, cores and program are told otherwise
   std::uint32_t worker = 0;      // number of its record in the channel
   std::int64_t parent = 0;       // pid of the loader's process
   std::vector<int> cores;        // it runs on these; empty: anywhere

@@ -72,7 +72,7 @@ class Rows final : public FieldVisitor {
     rows_.push_back({.name = field.name,
                      .option = field.option_name(),
                      .keyword = field.keyword_name(),
-                     .type = std::move(type),
+                     .type = field.type != nullptr ? field.type : std::move(type),
                      .value = std::move(value),
                      .python_default = std::move(python_default),
                      .help = field.help});

@@ -20,6 +20,20 @@ std::string Field::option_name() const {
   return "--" + dashed;
 }
 
+std::string respelled(std::string_view help,
+                      const std::function<std::string(const std::string& field)>& spelling) {
+  std::string text;
+  for (std::size_t at = 0; at < help.size();) {
+    const std::size_t begin = help.find('`', at), end = help.find('`', begin + 1);
+    text += help.substr(at, begin - at);
+    if (begin == std::string_view::npos || end == std::string_view::npos) break;
+    const std::string name(help.substr(begin + 1, end - begin - 1)), other = spelling(name);
+    text += other.empty() ? name : other;
+    at = end + 1;
+  }
+  return text;
+}
+
 std::string Field::keyword_name() const { return keyword != nullptr ? keyword : last_part(name); }
 
 }  // namespace hopfeed

@@ -38,12 +38,17 @@ struct Field {
   const char* keyword = nullptr;
   /// JSON's name of it; null: what stands behind the last dot of the name.
   const char* key = nullptr;
+  /// The line of a program's --help where it is another; null: `help`.
+  const char* option_help = nullptr;
+  /// The type in Python's annotations where it is another than that of all such fields; null: theirs.
+  const char* type = nullptr;
   /// What programs add together ("draws"); each adds the groups that it has.
   const char* group = "";
   /// Whether it is of sampling on this machine, which servers choose for themselves.
   bool of_workers = false;
   InJson in_json = InJson::kAlways;
 
+  /// Names with what may be missing put in.
   std::string option_name() const;
   std::string keyword_name() const;
   std::string key_name() const;
@@ -105,6 +110,11 @@ class FieldVisitor {
     visit(*this);
   }
 };
+
+/// `help` in which `spelling` has put another text for each field in backticks; one that it gives nothing for
+/// stays as it is, without the backticks.
+std::string respelled(std::string_view help,
+                      const std::function<std::string(const std::string& field)>& spelling);
 
 /// The visit() of one struct.
 using VisitFields = std::function<void(FieldVisitor&)>;

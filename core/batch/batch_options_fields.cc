@@ -31,11 +31,12 @@ void WalkOptions::visit(FieldVisitor& fields) {
                .keyword = "walk_q",
                .group = "samplers"},
               q);
-  fields.texts({.name = "walk.metapath",
-                .help = "With `sampler` walk: edge types of the steps, in turn and again from the first "
-                        "(built_from,rev_built_from)",
-                .group = "samplers"},
-               metapath);
+  fields.texts(
+      {.name = "walk.metapath",
+       .help = "With `sampler` walk: edge types of the steps, in turn and again from the first",
+       .option_help = "With `sampler` walk: edge types of the steps, in turn (built_from,rev_built_from)",
+       .group = "samplers"},
+      metapath);
 }
 
 namespace {
@@ -112,10 +113,15 @@ void visit_times(BatchOptions& batch, FieldVisitor& fields) {
 }
 
 void visit_contents(BatchOptions& batch, FieldVisitor& fields) {
-  fields.all_or_texts(
-      {.name = "attrs", .help = "Node attributes to gather (x,y); an empty list: none", .group = "contents"},
-      batch.attrs);
-  fields.texts({.name = "edge_attrs", .help = "Edge attributes to gather (weight,time)", .group = "contents"},
+  fields.all_or_texts({.name = "attrs",
+                       .help = "Node attributes to gather; an empty list: none",
+                       .option_help = "Node attributes to gather (x,y), or all; '' for none",
+                       .group = "contents"},
+                      batch.attrs);
+  fields.texts({.name = "edge_attrs",
+                .help = "Edge attributes to gather",
+                .option_help = "Edge attributes to gather (weight,time)",
+                .group = "contents"},
                batch.edge_attrs);
   fields.flag({.name = "edge_ids",
                .help = "Carry the original position of each edge: field e_id, a third of the memory traffic",
@@ -141,8 +147,9 @@ void BatchOptions::visit(FieldVisitor& fields) {
                   .group = "fanouts"},
                  fanouts);
   fields.typed_fanouts({.name = "edge_fanouts",
-                        .help = "Fanouts of single edge types, by name or by `src__name__dst` "
-                                "(depends=15,10;tagged=5,0); the others take `fanouts`",
+                        .help = "Fanouts of single edge types; the others take `fanouts`",
+                        .option_help = "Fanouts of edge types, by name or by src__name__dst "
+                                       "(depends=15,10;recommends=5,0); others take `fanouts`",
                         .group = "edge fanouts"},
                        edge_fanouts);
   visit_draws(*this, fields);

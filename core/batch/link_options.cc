@@ -81,6 +81,7 @@ void LinkOptions::visit(FieldVisitor& fields) {
                .help = "Seeds are links of this edge type, by name or by `src__name__dst`",
                .keyword = "edge_type",
                .key = "edge_type",
+               .type = "EdgeTypeName",
                .group = "links"},
               edge_type);
   fields.choice(

@@ -22,19 +22,9 @@ class Spellings final : public FieldVisitor {
  public:
   void any(const Field& field) override { options_[field.name] = field.option_name(); }
 
-  /// `help` with the fields that stand in backticks as options.
-  std::string in_help(const std::string& help) const {
-    std::string text;
-    for (std::size_t at = 0; at < help.size();) {
-      const std::size_t begin = help.find('`', at), end = help.find('`', begin + 1);
-      text += help.substr(at, begin - at);
-      if (begin == std::string::npos) break;
-      const std::string name = help.substr(begin + 1, end - begin - 1);
-      const auto option = options_.find(name);
-      text += option == options_.end() || option->second.empty() ? name : option->second;
-      at = end + 1;
-    }
-    return text;
+  std::string operator[](const std::string& field) const {
+    const auto option = options_.find(field);
+    return option == options_.end() ? "" : option->second;
   }
 
  private:
@@ -80,7 +70,7 @@ class Adder final : public FieldVisitor {
   }
   void numbers(const Field& field, std::vector<int>& value) override {
     if (!wanted(field)) return;
-    line_.numbers_option(field.option_name(), value, help(field));
+    line_.numbers_option(field.option_name(), value, help(field) + " (0,2-3)");
     note(field);
   }
   void fanouts(const Field& field, std::vector<std::int64_t>& value) override {
@@ -92,7 +82,7 @@ class Adder final : public FieldVisitor {
   }
   void bytes(const Field& field, std::size_t& value) override {
     if (!wanted(field)) return;
-    line_.size_option(field.option_name(), value, help(field));
+    line_.size_option(field.option_name(), value, help(field) + " (4G, 512M)");
     note(field);
   }
   void seconds(const Field& field, std::chrono::milliseconds& value) override {
@@ -116,7 +106,10 @@ class Adder final : public FieldVisitor {
   bool wanted(const Field& field) const {
     return groups_.contains(field.group) && !field.option_name().empty();
   }
-  std::string help(const Field& field) const { return spellings_.in_help(field.help); }
+  std::string help(const Field& field) const {
+    return respelled(field.option_help != nullptr ? field.option_help : field.help,
+                     [this](const std::string& name) { return spellings_[name]; });
+  }
   void note(const Field& field) {
     line_.stands_for(field.option_name(), field.name);
     if (field.of_workers) of_workers_.push_back(field.option_name());

@@ -17,7 +17,7 @@
 namespace hopfeed {
 
 /// Both sides have to agree in this text; it is compared before anything else of the plugin is used.
-inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 6, g++ ABI " __VERSION__;
+inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 7, g++ ABI " __VERSION__;
 
 /// It sums up the sizes of the structures that both sides touch: another hopfeed's rarely agree.
 inline constexpr std::size_t kSamplerPluginLayout = [] {

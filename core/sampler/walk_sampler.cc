@@ -114,8 +114,8 @@ void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {
   const std::size_t per_seed = static_cast<std::size_t>(options_.per_seed),
                     walks = request.num_seeds() * per_seed;
   if (walks >> 32 != 0)
-    throw Error(ErrorCode::kUnsupported, fmt::format("{} walks in a batch are too many; lower {} or per_seed",
-                                                     walks, marked("batch_size")));
+    throw Error(ErrorCode::kUnsupported, fmt::format("{} walks in a batch are too many; lower {} or {}",
+                                                     walks, marked("batch_size"), marked("walk.per_seed")));
   if (excludes_ || request.excluded) sorted_of_ = -1;  // what is in a row may have changed
   excludes_ = request.excluded != nullptr;
   excluded_.begin(request.excluded);

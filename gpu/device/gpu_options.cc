@@ -21,6 +21,8 @@ GraphMode graph_mode_from(const std::string& name) {
 void check_gpu_device(int gpu_device, GraphMode mode) {
   const std::string field = marked("gpu_device"), mode_field = marked("graph_mode");
   require_valid(gpu_device >= 0, fmt::format("{} is {}; GPUs are numbered from 0", field, gpu_device));
+  require_valid(gpu_device <= kMaxGpuDevice,
+                fmt::format("{} is {}; choose {} at most", field, gpu_device, kMaxGpuDevice));
   require_valid(
       gpu_device == 0 || mode != GraphMode::kCpu,
       fmt::format("{} is {} and {} is cpu, which uses no GPU; choose {} uva or cuda, or leave {} out", field,

@@ -50,7 +50,7 @@ class LoaderArguments {
   std::string graph_mode_ = "cpu", gpu_cache_, plugin_;
   std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_;
   std::vector<std::pair<const CommandLine*, std::string>> of_workers_;  // where it was added, and its name
-  const CommandLine* line_ = nullptr;                                   // that add_partitions() was given
+  const CommandLine* line_ = nullptr;                                   // that has --partitions
   std::int64_t labor_batches_ = 1;
 };
 

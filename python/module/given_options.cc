@@ -94,6 +94,16 @@ bool GivenOptions::has(const std::string& name) const {
   return given_.contains(name.c_str()) && !nb::object(given_[name.c_str()]).is_none();
 }
 
+std::string GivenOptions::path(const std::string& name) {
+  const nb::object value = taken(name);
+  if (value.is_none()) return {};
+  const nb::object text = nb::steal(PyOS_FSPath(value.ptr()));
+  if (!text.is_valid()) PyErr_Clear();
+  std::string path;
+  if (!text.is_valid() || !nb::try_cast<std::string>(text, path)) refuse(name, value, "a path");
+  return path;
+}
+
 nb::object GivenOptions::taken(const std::string& name) {
   taken_.add(nb::str(name.c_str()));
   return given_.contains(name.c_str()) ? nb::object(given_[name.c_str()]) : nb::none();

@@ -34,6 +34,8 @@ class GivenOptions final : public FieldVisitor {
   void cache_size(const Field& field, CacheSize& value) override;
   void optional_cache_size(const Field& field, std::optional<CacheSize>& value) override;
 
+  /// Takes a path, a str or an os.PathLike; empty where none is given. Throws kInvalid.
+  std::string path(const std::string& name);
   /// Whether it is there, and not None.
   bool has(const std::string& name) const;
   /// `into` becomes what is given under that name; nothing happens where nothing is, or None. `what`: "a

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,8 +68,7 @@ void take_links(GivenOptions& given, LoaderOptions& options) {
 
 /// Takes what a machine that has some partitions of the dataset tells the servers of the others.
 void take_peer_secrets(GivenOptions& given, PeerOptions& partitions) {
-  std::string token_file;
-  given.take("peer_token_file", token_file, "a path");
+  const std::string token_file = given.path("peer_token_file");
   warn_of_secret("peer_token_file", token_file);
   if (partitions.on()) partitions.token = peer_token(token_file);
   warn_of_secret("peer_key", partitions.tls_key);
@@ -83,8 +83,7 @@ RemoteExecution take_servers(GivenOptions& given, std::chrono::milliseconds batc
   given.take("servers", servers, "a list of addresses: HOST:PORT, [IPv6]:PORT or unix:PATH");
   for (const std::string& server : servers) remote.servers.push_back(wire::parse_address(server));
   given.take("dataset", remote.dataset, "a dataset's name or fingerprint");
-  std::string token_file;
-  given.take("token_file", token_file, "a path");
+  const std::string token_file = given.path("token_file");
   warn_of_secret("token_file", token_file);
   remote.token = wire::read_token(token_file);
   warn_of_secret("tls_key", remote.tls_files.key);
@@ -123,6 +122,13 @@ std::vector<FieldRow> stream_fields() {
     loader.visit(fields);
     remote.visit(fields);
   });
+  std::map<std::string, std::string> keywords;
+  for (const FieldRow& row : rows) keywords[row.name] = row.keyword;
+  for (FieldRow& row : rows)
+    row.help = respelled(row.help, [&](const std::string& field) {
+      const auto keyword = keywords.find(field);
+      return "`" + (keyword == keywords.end() ? field : keyword->second) + "`";
+    });
   std::erase_if(rows, [](const FieldRow& row) { return row.keyword.empty(); });
   return rows;
 }

@@ -2,6 +2,7 @@
 
 import inspect
 import pathlib
+import re
 
 import hopfeed
 import pytest
@@ -37,3 +38,17 @@ def test_the_stub_types_every_keyword():
 def test_what_is_no_keyword_is_named():
     with pytest.raises(hopfeed.InvalidError, match="there is no option 'fan_outs'"):
         hopfeed.Loader("nowhere", fan_outs=[1])
+
+
+def test_help_names_keywords_alone():
+    names = {keyword.name for keyword in keywords.KEYWORDS} | {"dataset", "src__name__dst"}
+    for keyword in keywords.KEYWORDS:
+        assert set(re.findall("`([^`]+)`", keyword.help)) <= names, keyword.name
+    assert next(keyword.type for keyword in keywords.KEYWORDS if keyword.name == "edge_type") == "EdgeTypeName"
+
+
+def test_token_files_are_paths(tmp_path):
+    with pytest.raises(hopfeed.Error, match="token"):
+        hopfeed.Loader("small", servers=["unix:/nowhere"], token_file=tmp_path / "lost")
+    with pytest.raises(hopfeed.InvalidError, match="token_file is 3"):
+        hopfeed.Loader("small", servers=["unix:/nowhere"], token_file=3)

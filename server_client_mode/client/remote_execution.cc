@@ -74,8 +74,7 @@ void RemoteExecution::validate() const {
   require_valid(tls || (tls_files.ca.empty() && tls_files.cert.empty() && tls_files.key.empty()),
                 fmt::format("certificates are named, but TLS is off; turn it on ({}), or leave them out",
                             marked("tls")));
-  require_valid(cache.ratio >= 0 && cache.ratio <= 1,
-                fmt::format("{} is {}; choose 0 (none) to 1 (all rows)", marked("cache_ratio"), cache.ratio));
+  cache.validate("cache");
   check_remote_deadline(connect_timeout, "connect_timeout");
   check_remote_deadline(batch_deadline, "batch_deadline");
   check_remote_deadline(reconnect_deadline, "reconnect_deadline");

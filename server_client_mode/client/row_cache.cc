@@ -215,9 +215,9 @@ HeldShare decide_share(const RemoteExecution& remote, const DatasetMeta& meta, c
   const HeldShare fits = HeldRows::fit(meta, options, wanted, cache.within(room));
   require_valid(
       HeldRows::bytes_of(meta, options, fits) > 0 || cache.bytes == 0,
-      fmt::format("cache_bytes is {}, which has no room for one row of each partition; choose more, "
-                  "or no cache",
-                  cache.bytes));
+      fmt::format(
+          "{} is {} bytes, which have no room for one row of each partition; choose more, or no cache",
+          marked("cache"), cache.bytes));
   if (cache.automatic) return fits.ratio() < kLeastCacheRatio ? HeldShare{} : fits;
   if (fits != wanted && cache.bytes == 0 && remote.note)
     remote.note(

@@ -251,16 +251,18 @@ TEST_F(RemoteCache, RowsThatRanksShare_AreSealed) {
 TEST_F(RemoteCache, BadCaches_AreOneLine) {
   const LoaderOptions mine = options_of(wide(1));
   RemoteExecution remote = holding({}, 1.5);
-  EXPECT_NE(
-      error_of([&] { ServedStream(server_options(mine.dataset), remote, mine); }).find("cache_ratio is 1.5"),
-      std::string::npos);
-  remote.cache.ratio = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_NE(error_of([&] { ServedStream(server_options(mine.dataset), remote, mine); }).find("cache_ratio"),
+  EXPECT_NE(error_of([&] {
+              ServedStream(server_options(mine.dataset), remote, mine);
+            }).find("cache has the ratio 1.5"),
             std::string::npos);
+  remote.cache.ratio = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(
+      error_of([&] { ServedStream(server_options(mine.dataset), remote, mine); }).find("cache has the ratio"),
+      std::string::npos);
   remote.cache.ratio = 0.5;
   remote.cache.bytes = 100;  // a row has 264
   EXPECT_NE(
-      error_of([&] { ServedStream(server_options(mine.dataset), remote, mine); }).find("cache_bytes is 100"),
+      error_of([&] { ServedStream(server_options(mine.dataset), remote, mine); }).find("cache is 100 bytes"),
       std::string::npos);
 }
 
