@@ -32,7 +32,7 @@ std::string differences(const Settings& first, const Settings& other, std::size_
     const auto a = first.find(name), b = other.find(name);
     if (a != first.end() && b != other.end() && a->second == b->second) continue;
     if (++count > kMostTold) continue;
-    told += (told.empty() ? "" : "; ") + name + " is " + short_value(other, name) + " at rank " +
+    told += (told.empty() ? "" : "; ") + marked(name) + " is " + short_value(other, name) + " at rank " +
             std::to_string(rank) + " and " + short_value(first, name) + " at rank 0";
   }
   if (count > kMostTold) told += "; " + std::to_string(count - kMostTold) + " more differ";

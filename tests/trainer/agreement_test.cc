@@ -72,7 +72,7 @@ TEST_F(Agreement, RankThatWasStartedWithOtherOptions_IsNamedOnAllRanks) {
       *std::next(at) = value;
     expect_differ(two_ranks(first, second), "node_classification", what);
   };
-  differ("--seed", "7", "seed is 7 at rank 1 and 1 at rank 0");
+  differ("--seed", "7", "--seed is 7 at rank 1 and 1 at rank 0");
   differ("--fanouts", "4,2", "--fanouts is [4,2] at rank 1 and [4,3] at rank 0");
   differ("--batch-size", "40", "batch-size is 40 at rank 1 and 50 at rank 0");
   differ("--epochs", "3", "epochs is 3 at rank 1 and 2 at rank 0");
