@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import hopfeed
+from hopfeed import keywords
 
 
 def digests(loader: hopfeed.Loader) -> list[int]:
@@ -372,12 +372,10 @@ def test_a_wrong_argument_is_one_error_that_names_it(small: Path, arguments: dic
 
 
 def numbers() -> list[str]:
-    """The options that the module reads as numbers, or lists of such."""
-    text = (Path(__file__).parents[1] / "module" / "stream_options.cc").read_text()
-    found = re.findall(r'take_seconds\(given, "(\w+)"', text)
-    found += re.findall(r'given\.take\("(\w+)",[^;]*?(?:kWholes?|kNumber|"a number of bytes"|"a whole number[^"]*")\);', text)
-    assert {"batch_size", "seed", "cores", "walk_p", "channel_size", "connect_timeout"} <= set(found)
-    return sorted(set(found) - {"fanouts"})  # which is tested above
+    """The keywords that are numbers, or lists of such."""
+    found = {keyword.name for keyword in keywords.KEYWORDS if keyword.type in ("int", "float", "Sequence[int]")}
+    assert {"batch_size", "seed", "cores", "walk_p", "channel_size", "connect_timeout"} <= found
+    return sorted(found - {"fanouts"})  # which is tested above
 
 
 @pytest.mark.parametrize("name", numbers())
