@@ -417,3 +417,19 @@ def test_what_a_transform_raises_costs_its_batch_and_an_interrupt_none(
             states.append(loader.state_dict()["position"])
         assert got == expected and next(batches, None) is None
         assert states == positions
+
+
+def test_time_start_leaves_out_what_is_older_also_at_zero_and_below(tmp_path: Path) -> None:
+    times = torch.arange(-6, 10)  # of the edges 0 <- 1, 0 <- 2, ..., by index
+    edges = torch.stack([torch.arange(1, 17), torch.zeros(16, dtype=torch.long)])
+    data = Data(num_nodes=17, edge_index=edges, time=times)
+    for start in (-6, -3, 0, 5, 9, 10):
+        arguments: dict[str, Any] = dict(num_neighbors=[-1], input_nodes=torch.tensor([0]), input_time=torch.tensor([7]), time_attr="time")
+        with NeighborLoader(data, time_start=start, **arguments) as loader:
+            batch = next(iter(loader))
+            assert sorted(times[batch.e_id].tolist()) == list(range(start, 8))
+        with NeighborLoader(data, time_start=start, time_window=4, **arguments) as loader:
+            batch = next(iter(loader))
+            assert sorted(times[batch.e_id].tolist()) == list(range(max(start, 4), 8))
+    with pytest.raises(hopfeed.InvalidError, match="time_start needs times"):
+        NeighborLoader(data, [2], time_start=0)
