@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json_text.h"
+#include "core/program/field_options.h"
 #include "core/program/parse_option.h"
 #include "core/program/patient_write.h"
 #include "core/program/program_main.h"
@@ -74,11 +75,7 @@ void ServerArguments::add(CommandLine& line) {
 
 void ServerArguments::add_security(CommandLine& line) {
   line.option("--token-file", token_file_, "File with the servers' token; default: HOPFEED_TOKEN");
-  line.option("--tls-ca", ca_,
-              "TLS: file with the authority of the servers' certificates, or 'system' for those that this "
-              "machine trusts");
-  line.option("--tls-cert", cert_, "With --tls-ca: certificate of this client, where the servers want one");
-  line.option("--tls-key", key_, "Its key");
+  add_field_options(line, [this](FieldVisitor& fields) { given_.visit(fields); }, {"security"});
 }
 
 void ServerArguments::check(const std::string& given) const {
@@ -93,9 +90,9 @@ void ServerArguments::check(const std::string& given) const {
   };
   of_servers(dataset_, "--dataset");
   of_servers(token_file_, "--token-file");
-  of_servers(ca_, "--tls-ca");
-  of_servers(cert_, "--tls-cert");
-  of_servers(key_, "--tls-key");
+  of_servers(given_.tls_files.ca, "--tls-ca");
+  of_servers(given_.tls_files.cert, "--tls-cert");
+  of_servers(given_.tls_files.key, "--tls-key");
   of_servers(cache_, "--cache");
 }
 
@@ -111,21 +108,20 @@ RemoteExecution ServerArguments::options() const {
 }
 
 RemoteExecution ServerArguments::options_for(const std::string& address) const {
-  require_valid(cert_.empty() == key_.empty(),
+  const wire::TlsFiles& tls = given_.tls_files;
+  require_valid(tls.cert.empty() == tls.key.empty(),
                 "--tls-cert and --tls-key go together; give both or leave both out");
-  require_valid(!ca_.empty() || cert_.empty(),
+  require_valid(!tls.ca.empty() || tls.cert.empty(),
                 fmt::format("--tls-cert is of TLS; give --tls-ca too (a file, or '{}')", kSystemCa));
-  RemoteExecution remote;
+  RemoteExecution remote = given_;
   remote.while_waiting = stop_if_asked;
   const auto parse = [&address] { return wire::parse_addresses(address); };
   remote.servers = this->remote() ? of_option("--servers", parse) : parse();
   remote.token = wire::read_token(token_file_);
   warn_of_secret("--token-file", token_file_);
-  warn_of_secret("--tls-key", key_);
-  remote.tls = !ca_.empty();
-  remote.tls_files.cert = cert_;
-  remote.tls_files.key = key_;
-  if (ca_ != kSystemCa) remote.tls_files.ca = ca_;
+  warn_of_secret("--tls-key", tls.key);
+  remote.tls = !tls.ca.empty();
+  if (tls.ca == kSystemCa) remote.tls_files.ca = {};
   return remote;
 }
 

@@ -35,7 +35,8 @@ class ServerArguments {
  private:
   const std::string folder_;
   const CommandLine* line_ = nullptr;  // that add() was given
-  std::string servers_, dataset_, token_file_, ca_, cert_, key_, connect_ = "own", cache_;
+  std::string servers_, dataset_, token_file_, connect_ = "own", cache_;
+  RemoteExecution given_;  // its fields that are options
 };
 
 }  // namespace hopfeed

@@ -29,12 +29,19 @@ void RemoteExecution::visit(FieldVisitor& fields) {
   fields.secret({.name = "token_file", .help = "File with the servers' token; default: HOPFEED_TOKEN"},
                 token);
   fields.flag({.name = "tls", .help = "Talk TLS, trusting what this machine trusts", .option = ""}, tls);
-  fields.text({.name = "tls_ca", .help = "Talk TLS: file with the authority of the servers' certificates"},
-              tls_files.ca);
   fields.text(
-      {.name = "tls_cert", .help = "With TLS: certificate of this client, where the servers want one"},
-      tls_files.cert);
-  fields.text({.name = "tls_key", .help = "With `tls_cert`: its key"}, tls_files.key);
+      {.name = "tls_ca",
+       .help = "Talk TLS: file with the authority of the servers' certificates",
+       .option_help = "TLS: file with the authority of the servers' certificates, or 'system' for those that "
+                      "this machine trusts",
+       .group = "security"},
+      tls_files.ca);
+  fields.text({.name = "tls_cert",
+               .help = "With TLS: certificate of this client, where the servers want one",
+               .option_help = "With `tls_ca`: certificate of this client, where the servers want one",
+               .group = "security"},
+              tls_files.cert);
+  fields.text({.name = "tls_key", .help = "With `tls_cert`: its key", .group = "security"}, tls_files.key);
   fields.flag({.name = "connect_all",
                .help = "Connect to all servers, and not to this trainer's share of them alone",
                .option = "--connect"},
