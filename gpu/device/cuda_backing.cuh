@@ -155,10 +155,10 @@ class CudaBacking {
                   std::string("the driver has no ") + name + "; install one for CUDA 12 or later");
     return reinterpret_cast<Function>(function);
   }
-  static void check(CUresult result, const char* name, std::size_t bytes = 0) {
+  static void check(CUresult result, const std::string& name, std::size_t bytes = 0) {
     if (result == CUDA_SUCCESS) return;
     if (result == CUDA_ERROR_OUT_OF_MEMORY) check_cuda(cudaErrorMemoryAllocation, name, bytes);
-    throw Error(ErrorCode::kIo, std::string(name) + " of " + std::to_string(bytes) + " bytes: CUDA error " +
+    throw Error(ErrorCode::kIo, name + " of " + std::to_string(bytes) + " bytes: CUDA error " +
                                     std::to_string(static_cast<int>(result)));
   }
 
