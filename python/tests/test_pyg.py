@@ -17,6 +17,7 @@ from torch_geometric.sampler import NegativeSampling, NumNeighbors  # noqa: E402
 from torch_geometric.utils import k_hop_subgraph  # noqa: E402
 
 import hopfeed  # noqa: E402
+from hopfeed import keywords  # noqa: E402
 from hopfeed.pyg import LinkNeighborLoader, NeighborLoader  # noqa: E402
 
 
@@ -433,3 +434,13 @@ def test_time_start_leaves_out_what_is_older_also_at_zero_and_below(tmp_path: Pa
             assert sorted(times[batch.e_id].tolist()) == list(range(max(start, 4), 8))
     with pytest.raises(hopfeed.InvalidError, match="time_start needs times"):
         NeighborLoader(data, [2], time_start=0)
+
+
+def test_keywords_beside_pygs_arguments_are_typed() -> None:
+    import inspect
+
+    known = {keyword.name for keyword in keywords.KEYWORDS}
+    assert keywords.OF_PYG <= known
+    for loader in (NeighborLoader, LinkNeighborLoader):
+        own = set(inspect.signature(loader.__init__).parameters)
+        assert not own & ((known - keywords.OF_PYG) | set(keywords.OF_TORCH))

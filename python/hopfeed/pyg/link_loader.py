@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,6 +20,11 @@ from hopfeed.pyg.base import PygBatch, PygLoader
 from hopfeed.pyg.graph import Graph
 from hopfeed.pyg.torch_loader import Sampling
 from hopfeed.tool import PathLike
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hopfeed.keywords import PygKeywords
 
 # Node attributes that hold the weights of negatives, in the folder that a graph is converted to.
 _WEIGHTS = {"src_weight": "hopfeed_src_weight", "dst_weight": "hopfeed_dst_weight"}
@@ -81,9 +86,9 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         cache_dir: PathLike | None = None,
         cache_limit: int = 1 << 40,
         progress: bool | None = None,
-        **others: Any,
+        **others: Unpack[PygKeywords],
     ) -> None:
-        others = self._keep_arguments(locals(), others)
+        options: dict[str, Any] = self._keep_arguments(locals(), others)
         if (edge_label_time is None) != (time_attr is None):
             absent, given = ("edge_label_time", "time_attr") if edge_label_time is None else ("time_attr", "edge_label_time")
             raise InvalidError(f"'{absent}' is not set and '{given}' is; the links' times and the attribute that tells the others' go together")
@@ -109,8 +114,8 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
 
         if negatives is not None:
             weights |= {"negatives": negatives.mode.value, "amount": float(negatives.amount), "strict": strict}
-        others |= {"transform_sampler_output": transform_sampler_output, "neighbor_sampler": neighbor_sampler}
-        others |= {"is_sorted": is_sorted, "filter_per_worker": filter_per_worker}
+        options |= {"transform_sampler_output": transform_sampler_output, "neighbor_sampler": neighbor_sampler}
+        options |= {"is_sorted": is_sorted, "filter_per_worker": filter_per_worker}
         super().__init__(
             data,
             num_neighbors=num_neighbors,
@@ -138,7 +143,7 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
             rank=rank,
             world_size=world_size,
             distributed=distributed,
-            others=others,
+            others=options,
         )
 
     @property

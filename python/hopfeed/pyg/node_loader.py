@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch_geometric.loader
@@ -16,6 +16,11 @@ from hopfeed.pyg.base import PygLoader
 from hopfeed.pyg.graph import Graph
 from hopfeed.pyg.torch_loader import Sampling
 from hopfeed.tool import PathLike
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hopfeed.keywords import PygKeywords
 
 
 class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
@@ -76,9 +81,9 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
         cache_dir: PathLike | None = None,
         cache_limit: int = 1 << 40,
         progress: bool | None = None,
-        **others: Any,
+        **others: Unpack[PygKeywords],
     ) -> None:
-        others = self._keep_arguments(locals(), others)
+        options: dict[str, Any] = self._keep_arguments(locals(), others)
         if input_time is not None and time_attr is None:
             raise InvalidError("input_time is given and time_attr is not; name the attribute that tells times")
 
@@ -92,8 +97,8 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
                     raise InvalidError(f"input_time has {len(start['seed_times'])} times; there are {count} input_nodes")
             return start
 
-        others |= {"transform_sampler_output": transform_sampler_output, "neighbor_sampler": neighbor_sampler}
-        others |= {"is_sorted": is_sorted, "filter_per_worker": filter_per_worker}
+        options |= {"transform_sampler_output": transform_sampler_output, "neighbor_sampler": neighbor_sampler}
+        options |= {"is_sorted": is_sorted, "filter_per_worker": filter_per_worker}
         super().__init__(
             data,
             num_neighbors=num_neighbors,
@@ -117,7 +122,7 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
             rank=rank,
             world_size=world_size,
             distributed=distributed,
-            others=others,
+            others=options,
         )
 
     @property
