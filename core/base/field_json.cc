@@ -23,11 +23,6 @@ json of_cache_size(const CacheSize& size) {
 /// What each field holds, and when it is told.
 class Writer final : public FieldVisitor {
  public:
-  struct Value {
-    InJson in_json;
-    json value;
-  };
-
   void flag(const Field& field, bool& value) override { add(field, value); }
   void whole(const Field& field, int& value, WholeRange) override { add(field, value); }
   void whole(const Field& field, std::int64_t& value, WholeRange) override { add(field, value); }
@@ -67,14 +62,14 @@ class Writer final : public FieldVisitor {
   json told(const Writer& unset) const { return told(*this, unset); }
 
  private:
-  using Values = std::map<std::string, Value>;
+  using Values = std::map<std::string, std::pair<InJson, json>>;
 
   void add(const Field& field, json value) { values_[field.key_name()] = {field.in_json, std::move(value)}; }
 
   static json of_values(const Values& values, const Values& unset) {
     json object = json::object();
     for (const auto& [key, value] : values)
-      if (value.in_json == InJson::kAlways || value.value != unset.at(key).value) object[key] = value.value;
+      if (value.first == InJson::kAlways || value.second != unset.at(key).second) object[key] = value.second;
     return object;
   }
   static json told(const Writer& set, const Writer& unset) {
@@ -82,8 +77,8 @@ class Writer final : public FieldVisitor {
     for (const auto& [key, values] : set.inner_) {
       const Values& defaults = unset.inner_.at(key);
       const bool all_default = std::ranges::all_of(
-          values, [&](const auto& one) { return one.second.value == defaults.at(one.first).value; });
-      if (set.values_.at(key).in_json == InJson::kAlways || !all_default)
+          values, [&](const auto& one) { return one.second.second == defaults.at(one.first).second; });
+      if (set.values_.at(key).first == InJson::kAlways || !all_default)
         object[key] = of_values(values, defaults);
     }
     return object;
