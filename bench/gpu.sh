@@ -5,19 +5,23 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
-architecture=90 limit_mb=48 trainer=0 module='' pyg_lib=''
+architecture=90 limit_mb=48 limit_with_wholegraph_mb=58 trainer=0 module='' pyg_lib='' wholegraph=''
 programs=(hopfeed-bench hopfeed-partition hopfeed-sample hopfeed-server hopfeed-worker gpu_device_test gpu_card_slots_test)
 
 usage() {
   cat <<HELP
 Usage: bench/gpu.sh --pack FILE.tar.xz [--architecture N] [--trainer] [--module FILE.so] [--pyg-lib FILE.so]
+                    [--wholegraph FILE.tar.xz]
        bench/gpu.sh --run FOLDER --out OUT [options of bench/gpu/run.py]
 
   --pack FILE         builds the programs for cards of compute capability $architecture (--architecture; 90 is an H100 and an H200), strips them,
-                      and packs them with the libraries that they need and these scripts; at most $limit_mb MiB. Needs nvcc and no card
+                      and packs them with the libraries that they need and these scripts; at most $limit_mb MiB,
+                      with --wholegraph $limit_with_wholegraph_mb. Needs nvcc and no card
   --trainer           with the training programs and their tests; where the card is there must be the Torch that they were built with
   --module FILE       with the Python package, of which this is the compiled module (_core.*.so) for the Python there
   --pyg-lib FILE      with PyG's own sampler, to compare with (bench/peers/install.sh pyglib compiles it)
+  --wholegraph FILE   with another loader's sampler for cards, to compare with: a tar of pylibwholegraph and the packages that it needs
+                      (docs/gpu.md has the recipe)
   --run FOLDER        where the pack was unpacked, on the machine with the card: tests, sanitizers, limits, samplers, gathers, batches,
                       training. Needs a driver and Python; compute-sanitizer and ncu are used where they are. bench/gpu/run.py --help
                       has the parts and --rehearse, which tries the scripts without a card
@@ -30,7 +34,7 @@ while (($#)); do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --trainer) trainer=1; shift; continue ;;
-    --pack | --run | --architecture | --module | --pyg-lib) (($# > 1)) || die "$1 needs a value" ;;
+    --pack | --run | --architecture | --module | --pyg-lib | --wholegraph) (($# > 1)) || die "$1 needs a value" ;;
     *)
       [[ $mode == run ]] || die "unknown option '$1' (see bench/gpu.sh --help)"
       rest=("$@")
@@ -40,7 +44,9 @@ while (($#)); do
     --pack) mode=pack target=$2 ;;
     --run) mode=run target=$2 ;;
     --architecture) [[ $2 =~ ^[1-9][0-9]{1,2}$ ]] || die "--architecture is '$2'; give a compute capability without its point, as 90"; architecture=$2 ;;
-    --module | --pyg-lib) [[ -f $2 ]] || die "$1: there is no file '$2'"; [[ $1 == --module ]] && module=$2 || pyg_lib=$2 ;;
+    --module | --pyg-lib | --wholegraph)
+      [[ -f $2 ]] || die "$1: there is no file '$2'"
+      case $1 in --module) module=$2 ;; --pyg-lib) pyg_lib=$2 ;; *) wholegraph=$2 limit_mb=$limit_with_wholegraph_mb ;; esac ;;
   esac
   shift 2
 done
@@ -53,6 +59,9 @@ libraries_of() {
 
 pack() {
   command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]] || die "nvcc is not here; install a CUDA toolkit, or pack where one is"
+  # Before the build, which takes minutes. grep reads to the end, or tar would die of a closed pipe.
+  [[ -z $wholegraph ]] || tar -tf "$wholegraph" 2>/dev/null | grep -xE '(\./)?pylibwholegraph/__init__\.py' >/dev/null ||
+    die "--wholegraph: '$wholegraph' is no tar with pylibwholegraph at its top; docs/gpu.md says how to make one"
   local build=$root/build/gpu-pack torch=OFF bytes
   if ((trainer)); then
     torch=ON
@@ -78,9 +87,13 @@ pack() {
     strip -o "$folder/python/hopfeed/$(basename "$module")" "$module"
   fi
   [[ -z $pyg_lib ]] || strip -o "$folder/lib/$(basename "$pyg_lib")" "$pyg_lib"
+  if [[ -n $wholegraph ]]; then   # unpacked: what is compressed twice gets no smaller
+    mkdir "$folder/wholegraph"
+    tar -C "$folder/wholegraph" --no-same-owner -xf "$wholegraph"
+  fi
   tar -C "$folder" -c . | xz -T0 >"$target"
   bytes=$(stat -c %s "$target")
-  ((bytes <= limit_mb * 1024 * 1024)) || die "$target has $((bytes / 1024 / 1024)) MiB, more than $limit_mb; pack for one architecture alone"
+  ((bytes <= limit_mb * 1024 * 1024)) || die "$target has $((bytes / 1024 / 1024)) MiB, more than $limit_mb; pack less (see --help)"
   say "$target: $((bytes / 1024)) KiB"
 }
 

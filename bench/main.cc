@@ -83,6 +83,8 @@ int main(int argc, char** argv) {
                  "Of the processor, no wider ones than these: what a machine without AVX-512 would do",
                  {.one_of = {"best", "avx2", "sse4"}});
       from_line.add(sub, {"graph mode", "gpu graph cache"});
+      sub.flag("--device-batches", options.device_batches,
+               "With --graph-mode uva or cuda: samples stay in the GPU's memory");
     }
     if (command.run == bench_loader) {
       from_line.add(sub, {"graph mode", "gpu graph cache"});

@@ -5,7 +5,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 folder=$root/build/peers bin=$root/build/release/bin
-nodes=2449029 edges=123718280 rounds=3 seconds=3 json='' pyg_lib='' only=() chosen=' '
+nodes=2449029 edges=123718280 rounds=3 seconds='' json='' pyg_lib='' only=() chosen=' ' gpu=0 data=''
 measures=(node link weighted labor hetero loader handover kill)
 
 listed() { local IFS=,; printf %s "$*" | sed 's/,/, /g'; }
@@ -24,10 +24,13 @@ an environment of its own below DIR and runs at the best of its settings; what c
   --pyg-lib DIR PyG with pyg-lib's sampler too (pyglib), compiled from this clone of its repository: PyPI has no wheel of it
   --measure M   this measure alone: $(listed "${measures[@]}"); may be given again
   --rounds N    turns of each ($rounds)
-  --seconds S   of each measurement ($seconds)
+  --seconds S   of each measurement (3; with --gpu 1)
   --dir DIR     where everything goes (build/peers): environments, graphs, results.json, results.md, results.svg
   --bin DIR     hopfeed's programs (build/release/bin)
   --json FILE   write the figures to this file too
+  --gpu         samplers on this machine's card instead: hopfeed's and WholeGraph's, which Python must have (pylibwholegraph); the graph in
+                the card's memory, and read in place. Needs a build with CUDA; the others are named with the reason why they are not there
+  --data FOLDER with --gpu: this dataset in place of the generated graph
   --help        this text
 
 Needs about 13 GB of disk (--quick: 10), most of it the others' Torches, and nothing else on the machine that measures.
@@ -42,7 +45,8 @@ while (($#)); do
     --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}"; continue ;;
     --help | -h) usage; exit 0 ;;
     --quick) nodes=30000 edges=1500000 rounds=2 seconds=1; shift; continue ;;
-    --nodes | --edges | --rounds | --seconds | --only | --measure | --dir | --bin | --json | --pyg-lib) (($# > 1)) || die "$1 needs a value" ;;
+    --gpu) gpu=1; shift; continue ;;
+    --nodes | --edges | --rounds | --seconds | --only | --measure | --dir | --bin | --json | --pyg-lib | --data) (($# > 1)) || die "$1 needs a value" ;;
     *) die "unknown option '$1' (see bench/peers.sh --help)" ;;
   esac
   case $1 in
@@ -59,18 +63,43 @@ while (($#)); do
     --dir) [[ -n $2 ]] || die "--dir needs a folder"; folder=$2 ;;
     --bin) bin=$2 ;;
     --json) json=$2 ;;
+    --data) [[ -e $2/meta.json ]] || die "--data: '$2' is no dataset folder; give one that hopfeed-partition made"; data=$(cd "$2" && pwd) ;;
     --pyg-lib) [[ -d $2 ]] || die "--pyg-lib: there is no folder '$2'"; pyg_lib=$(cd "$2" && pwd) ;;
   esac
   shift 2
 done
 [[ -n $pyg_lib || " ${only[*]} " != *" pyglib "* ]] || die "--only pyglib needs its sources; name a clone of its repository with --pyg-lib"
-for program in hopfeed-bench hopfeed-sample hopfeed-worker; do
+((gpu)) || [[ -z $data ]] || die "--data is of --gpu; give both, or --nodes and --edges"
+programs=(hopfeed-bench hopfeed-sample hopfeed-worker)
+if ((gpu)); then
+  [[ $chosen == ' ' && -z $pyg_lib && ${#only[@]} == 0 ]] || die "--gpu has a measure of its own; leave out --measure, --only and --pyg-lib"
+  nvidia-smi -L >/dev/null 2>&1 || die "no card here: nvidia-smi is missing or finds none; run --gpu on a machine that has one"
+  programs=(hopfeed-bench hopfeed-partition)
+fi
+for program in "${programs[@]}"; do
   [[ -x $bin/$program ]] || die "no $program in '$bin'; build it (cmake --build --preset release) or name the folder with --bin"
 done
 [[ -z $json || -w $json || (! -e $json && -d $(dirname "$json") && -w $(dirname "$json")) ]] || die "cannot write '$json'; name another file with --json"
 mkdir -p "$folder" 2>/dev/null || die "cannot make the folder '$folder'; give a writable one with --dir"
 folder=$(cd "$folder" && pwd) bin=$(cd "$bin" && pwd)
 [[ -w $folder ]] || die "cannot write into '$folder'; give a writable folder with --dir"
+
+# --- on a card ----------------------------------------------------------------------------------------------------
+if ((gpu)); then
+  # A build without CUDA says so by itself.
+  said=$(XDG_CACHE_HOME=$folder/data "$bin/hopfeed-bench" sampler --graph-mode cuda --nodes 1000 --edges 10000 --seconds 0.01 2>&1 >/dev/null) ||
+    die "hopfeed cannot sample on this card: ${said##*$'\n'}"
+  out=$folder/gpu-$nodes-$edges/results   # its graph lies beside it
+  mkdir -p "$out"
+  more=(--nodes "$nodes" --edges "$edges" --rounds "$rounds" --seconds "${seconds:-1}" --within 3600)
+  if [[ -n $data ]]; then more+=(--data "$data"); else require_space "$folder" 4 "the graph"; fi
+  status=0
+  python3 "$root/bench/gpu/run.py" "$root" --bin "$bin" --out "$out" --part peers "${more[@]}" || status=$?
+  [[ -z $json || ! -e $out/peers.json ]] || cp "$out/peers.json" "$json"
+  say "Figures: $out/peers.json, table: results.md"
+  exit "$status"
+fi
+seconds=${seconds:-3}
 peers=(pyg graphbolt glt)
 [[ -z $pyg_lib ]] || peers=(pyglib "${peers[@]}")
 ((${#only[@]} == 0)) || mapfile -t peers < <(printf '%s\n' "${only[@]}" | grep -vx hopfeed | sort -u)

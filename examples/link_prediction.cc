@@ -156,7 +156,6 @@ void run(Arguments& a) {
   if (!a.test_links.empty()) training.test_pairs = read_links(a.test_links);
 
   compute_on(device_of(a.process), a.process, training);
-  a.from_line.take_gpu_cache(training.loader.execution);
   place_on_cores(a.process.cores, training.loader);
   at::set_num_threads(a.process.threads);
   World world(world_options(a.process, training.device));

@@ -265,7 +265,6 @@ int main(int argc, char** argv) {
     arguments.servers.check(arguments.loader.dataset);
     if (arguments.servers.remote()) arguments.from_line.refuse_of_workers();
     arguments.from_line.take();
-    arguments.from_line.take_gpu_cache(arguments.loader.execution);
     const BatchOptions& batch = arguments.loader.batch;
     if (batch.fanouts.empty() && batch.subgraph != Subgraph::kInduced)
       throw Error(ErrorCode::kInvalid,

@@ -39,7 +39,7 @@ DeviceStream::DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::De
       room_->maker(*parts_.dataset, *parts_.source, options.batch,
                    {.place = options.execution.gpu.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
                                                                                   : gpu::GraphPlace::kHost,
-                    .cache = options.execution.gpu.gpu_cache,
+                    .cache = options.execution.gpu.row_cache(),
                     .graph_cache = options.execution.gpu.graph_cache()},
                    host()->memory());
   maker_->bound_scratch(batch_budget(memory_of_worker(options)));

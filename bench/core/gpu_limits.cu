@@ -46,6 +46,12 @@ __global__ void read_randomly(const Word* words, std::uint64_t count, std::uint6
   if (sum == 42) *out = sum;  // never seen by anybody, but the compiler cannot know
 }
 
+__global__ void read_at(const std::uint32_t* words, const std::uint32_t* positions, std::size_t count,
+                        unsigned* out) {
+  const std::size_t i = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
+  if (i < count && words[positions[i]] == 42) *out = 42;  // nobody sees it, but the compiler cannot know
+}
+
 // One warp a row, 16 bytes a lane.
 __global__ void gather(const uint4* table, const std::uint32_t* ids, std::size_t rows, unsigned words_per_row,
                        uint4* out) {
@@ -152,6 +158,22 @@ GpuGather gather_rows(const Buffer& table, std::size_t row_bytes, bool sorted,
   return {row_bytes, sorted, static_cast<double>(out.bytes) / seconds};
 }
 
+double batch_reads(const Buffer& table, bool sorted, unsigned* sink, const GpuLimitOptions& options) {
+  std::mt19937_64 random(9);
+  std::vector<std::uint32_t> positions(options.batch_reads);
+  for (std::uint32_t& position : positions)
+    position = static_cast<std::uint32_t>(random() % (table.bytes / sizeof(std::uint32_t)));
+  if (sorted) std::sort(positions.begin(), positions.end());
+  Buffer there(Buffer::Kind::kDevice, positions.size() * sizeof(std::uint32_t));
+  HOPFEED_CUDA_CHECK(cudaMemcpy(there.data, positions.data(), there.bytes, cudaMemcpyHostToDevice));
+  const auto blocks = static_cast<unsigned>((positions.size() + kThreads - 1) / kThreads);
+  const double seconds = median_seconds(options.repetitions, [&] {
+    read_at<<<blocks, kThreads>>>(static_cast<const std::uint32_t*>(table.data),
+                                  static_cast<const std::uint32_t*>(there.data), positions.size(), sink);
+  });
+  return static_cast<double>(positions.size()) / seconds;
+}
+
 double hash_inserts(int repetitions) {
   Buffer slots(Buffer::Kind::kDevice, std::size_t{kHashSlots} * sizeof(unsigned));
   std::uint64_t seed = 1;
@@ -183,6 +205,8 @@ void measure_memory(const GpuLimitOptions& options, GpuLimits& limits) {
   constexpr int kSlow = 3;  // repetitions of what takes a second
   limits.uva_reads_4 = random_reads<std::uint32_t>(host, sum, kSlow);
   limits.uva_reads_32 = random_reads<Sector>(host, sum, kSlow);
+  limits.uva_batch_reads_4 = batch_reads(host, false, sum, options);
+  limits.uva_batch_reads_4_sorted = batch_reads(host, true, sum, options);
   limits.device_reads_4 = random_reads<std::uint32_t>(device, sum, options.repetitions);
   limits.device_reads_32 = random_reads<Sector>(device, sum, options.repetitions);
   for (const std::size_t row_bytes : {std::size_t{400}, std::size_t{512}}) {

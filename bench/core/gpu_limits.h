@@ -1,6 +1,6 @@
 // Measures what the card and its bus to host memory can do, and whether the mechanisms that hopfeed's
-// CUDA design rests on work here. Plain C++ for the caller; the CUDA is in gpu_limits.cu, which only builds
-// with -DHOPFEED_CUDA=ON see.
+// CUDA design rests on work here. Plain C++ for the caller; the CUDA is in gpu_limits.cu, which only builds with
+// -DHOPFEED_CUDA=ON sees.
 //
 // UVA: kernels read pinned host memory in place (unified virtual addressing; the zero-copy sampling of Min et
 // al., "Large Graph Convolutional Network Training with GPU-Oriented Data Communication Architecture", VLDB
@@ -15,6 +15,7 @@ namespace hopfeed::bench {
 struct GpuLimitOptions {
   std::size_t host_bytes = std::size_t{2} << 30;  // pinned table that is read over UVA
   std::size_t gathered_rows = 400'000;            // of one gather: about a batch of [15,10,5] x 1024
+  std::size_t batch_reads = 500'000;              // of 4 bytes: about the last hop of such a batch
   int repetitions = 9;                            // medians are taken over these
 };
 
@@ -33,6 +34,8 @@ struct GpuLimits {
   double uva_reads_4 = 0, uva_reads_32 = 0;            // random reads of pinned host memory by a kernel
   double uva_reads_4_huge = 0, uva_reads_32_huge = 0;  // the same of memory on 2 MiB pages
   double device_reads_4 = 0, device_reads_32 = 0;
+  /// A batch's reads of 4 bytes of pinned host memory, a thread each: as they come, and in rising order.
+  double uva_batch_reads_4 = 0, uva_batch_reads_4_sorted = 0;
   std::vector<GpuGather> uva_gathers;       // rows of pinned host memory into device memory
   std::vector<GpuGather> uva_gathers_huge;  // the same of memory on 2 MiB pages
   double hash_inserts = 0;                  // atomicCAS into a half-full table of device memory

@@ -30,6 +30,8 @@ Report gpu_report() {
           {"device_copy_bytes_per_s", limits.device_copy_bytes},
           {"uva_reads_4_per_s", limits.uva_reads_4},
           {"uva_reads_32_per_s", limits.uva_reads_32},
+          {"uva_batch_reads_4_per_s", limits.uva_batch_reads_4},
+          {"uva_batch_reads_4_sorted_per_s", limits.uva_batch_reads_4_sorted},
           {"device_reads_4_per_s", limits.device_reads_4},
           {"device_reads_32_per_s", limits.device_reads_32},
           {"uva_gathers", told(limits.uva_gathers)},

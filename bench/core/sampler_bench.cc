@@ -40,6 +40,28 @@ GpuOptions gpu_of(const BenchOptions& options) {
           .gpu_graph_cache = options.gpu_graph_cache};
 }
 
+/// A DeviceResults leaves its samples on the device, as for batches that lie there.
+class DeviceResults final : public DeviceSampler {
+ public:
+  using DeviceSampler::DeviceSampler;
+  const Sample& sample(const SampleRequest& request) override {
+    if (const gpu::Fallback reason = sample_there(request); reason != gpu::Fallback::kNone)
+      throw Error(ErrorCode::kUnsupported, std::string("the GPU does not sample such a batch (") +
+                                               to_string(reason) + "); leave out --device-batches");
+    return device_sample();
+  }
+};
+
+NeighborSamplerFactory samplers_of(const BenchOptions& options) {
+  if (!options.device_batches) return neighbor_samplers(gpu_of(options));
+  return [gpu = gpu_of(options)](const Dataset& dataset, const BatchOptions& batch) {
+    DeviceSamplerOptions device = device_sampler_options(dataset, gpu);
+    device.results_on_device = true;
+    device.warm = false;
+    return std::make_unique<DeviceResults>(dataset, batch, device);
+  };
+}
+
 struct Counts {
   double edges = 0, nodes = 0, expanded = 0, batches = 0;
   std::int64_t verified = 0;
@@ -145,8 +167,7 @@ class Workload {
         // of its time.
         seeds_(dataset, batch_, bench.batch_size > 1) {
     for (int t = 0; t < bench_.threads; ++t)
-      workers_.push_back(
-          std::make_unique<Worker>(dataset, seeds_, batch_, neighbor_samplers(gpu_of(bench_))));
+      workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_, samplers_of(bench_)));
     if (DeviceSampler* device = dynamic_cast<DeviceSampler*>(workers_.back()->sampler.get()))
       device->wait_until_up();
   }
@@ -272,6 +293,12 @@ Report bench_sampler(const BenchOptions& options) {
   if (options.instructions != "best") hwy::SetSupportedTargetsForTest(only(options.instructions));
   if (options.labor_batches > 1 && options.kind != "labor")
     throw Error(ErrorCode::kInvalid, "--labor-batches is of --kind labor; give both");
+  if (options.device_batches &&
+      (options.graph_mode == GraphMode::kCpu || options.verify || !options.topology))
+    throw Error(
+        ErrorCode::kInvalid,
+        "--device-batches leaves samples in a GPU's memory: give --graph-mode uva or cuda, and neither "
+        "--verify nor --output batch");
   check_gpu_device(options.gpu_device, options.graph_mode);
   check_gpu_graph_cache(options.gpu_graph_cache, options.graph_mode);
   require_graph_mode(gpu_of(options));  // before a graph is generated for it

@@ -47,7 +47,6 @@ Report bench_device_loader(const BenchOptions& options) {
   o.execution.gpu.gpu_device = options.gpu_device;
   o.execution.gpu.device_batches = options.device_batches;
   o.execution.gpu.gpu_graph_cache = options.gpu_graph_cache;
-  if (options.device_batches) o.execution.gpu.gpu_cache = {.automatic = true};
   o.observer = [&](const BatchRecord& record) {
     if (!counts) return;
     const BatchTimes& t = record.times;

@@ -54,18 +54,26 @@ HOPFEED_HOST_DEVICE inline void draw_candidates(const NodeStream& stream, std::u
   }
 }
 
-/// Picks k distinct positions of a row of `degree`, 1 <= k < degree < 2^32, in the order of the draws.
-/// `picks` has room for k rounded up to a multiple of 4.
+/// Picks the first `count` of k distinct positions of a row of `degree`, 1 <= count <= k < degree < 2^32, in
+/// the order of the draws. `picks` has room for `count` rounded up to a multiple of 4.
 template <class Seen>
-HOPFEED_HOST_DEVICE inline void pick_without_replacement(const NodeStream& stream, std::uint32_t degree,
-                                                         std::uint32_t k, std::uint32_t* picks, Seen& seen) {
-  draw_candidates(stream, degree - k + 1, 1, k, picks);
-  for (std::uint32_t j = 0; j < k; ++j) {
+HOPFEED_HOST_DEVICE inline void pick_first_without_replacement(const NodeStream& stream, std::uint32_t degree,
+                                                               std::uint32_t k, std::uint32_t count,
+                                                               std::uint32_t* picks, Seen& seen) {
+  draw_candidates(stream, degree - k + 1, 1, count, picks);
+  for (std::uint32_t j = 0; j < count; ++j) {
     if (seen.add(picks, j, picks[j])) {
       picks[j] = degree - k + j;  // larger than every earlier pick
       seen.add_replacement(picks[j]);
     }
   }
+}
+
+/// Picks all k of them.
+template <class Seen>
+HOPFEED_HOST_DEVICE inline void pick_without_replacement(const NodeStream& stream, std::uint32_t degree,
+                                                         std::uint32_t k, std::uint32_t* picks, Seen& seen) {
+  pick_first_without_replacement(stream, degree, k, k, picks, seen);
 }
 
 /// Picks k positions of a row of `degree`, 1 <= degree < 2^32, each uniform and independent.

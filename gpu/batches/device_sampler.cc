@@ -56,11 +56,10 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
   time_places_.resize(types_.size());
   times_.resize(types_.size());
   if (!runs_on_devices(options)) return;
-  fixed_pinned_ = gpu::Counters{.node_types = dataset.num_node_types(),
-                                .edge_types = static_cast<int>(types_.size()),
-                                .hops = static_cast<int>(options.fanouts.size())}
-                          .size() *
-                      sizeof(std::uint64_t) +
+  const gpu::BatchCells cells{.node_types = dataset.num_node_types(),
+                              .edge_types = static_cast<int>(types_.size()),
+                              .hops = static_cast<int>(options.fanouts.size())};
+  fixed_pinned_ = (static_cast<std::size_t>(cells.size()) + types_.size()) * sizeof(std::uint64_t) +
                   options.fanouts.size() * types_.size() * sizeof(NodeStream);
   const auto make = [make = device.make_engine, plan = make_plan(device)] {
     return std::shared_ptr<gpu::HopEngine>(make(plan));

@@ -2,10 +2,13 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
 #include <cstddef>
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
+
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,12 @@ __global__ void run_items(std::uint64_t n, Kernel kernel) {
   const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < n) kernel(i);
 }
+
+template <class Items>
+struct NumberOf {
+  Items items;
+  __host__ __device__ std::uint64_t operator()(std::uint64_t i) const { return items.number(i); }
+};
 
 class CudaBackend {
  public:
@@ -118,11 +127,14 @@ class CudaBackend {
     run_items<<<static_cast<unsigned>((n + kBlock - 1) / kBlock), kBlock, 0, stream_>>>(n, kernel);
     HOPFEED_CUDA(cudaGetLastError());
   }
-  void exclusive_scan(std::uint64_t* numbers, std::uint64_t n) {
+  template <class Items>
+  void scan(std::uint64_t n, const Items& items, std::uint64_t* sums) {
+    const auto numbers = thrust::make_transform_iterator(thrust::make_counting_iterator(std::uint64_t{0}),
+                                                         NumberOf<Items>{items});
     std::size_t bytes = 0;
-    HOPFEED_CUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, numbers, n, stream_));
+    HOPFEED_CUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, numbers, sums, n, stream_));
     reserve_scratch(bytes);
-    HOPFEED_CUDA(cub::DeviceScan::ExclusiveSum(scratch_, bytes, numbers, n, stream_));
+    HOPFEED_CUDA(cub::DeviceScan::ExclusiveSum(scratch_, bytes, numbers, sums, n, stream_));
   }
   void sort_by(const std::int64_t* keys, std::int64_t* sorted_keys, const std::uint32_t* values,
                std::uint32_t* sorted_values, std::uint64_t n, int key_bits) {

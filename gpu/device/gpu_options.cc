@@ -61,10 +61,13 @@ void GpuOptions::visit(FieldVisitor& fields) {
                .group = "device batches",
                .of_workers = true},
               device_batches);
-  fields.cache_size(
+  fields.optional_cache_size(
       {.name = "gpu_cache",
-       .help = "With `device_batches`: the hottest feature rows lie in the GPU's memory too: a share of "
-               "them (0.2), a size (4G) or auto (what fits into a quarter of the free memory)"},
+       .help = "Of batches that stay in a GPU's memory: the hottest feature rows lie there too: a share of "
+               "them (0.2), a size (4G) or auto (what fits into a quarter of the free memory; the default); "
+               "0: none",
+       .group = "gpu cache",
+       .of_workers = true},
       gpu_cache);
   fields.optional_cache_size(
       {.name = "gpu_graph_cache",
@@ -88,10 +91,11 @@ void GpuOptions::validate(std::int64_t num_workers) const {
   check_gpu_graph_cache(gpu_graph_cache, graph_mode);
   require_valid(!device_batches || graph_mode != GraphMode::kCpu,
                 "batches in a GPU's memory are made there: choose graph mode uva or cuda (it is cpu)");
-  require_valid(device_batches || !gpu_cache.any(),
-                fmt::format("{} is of batches that stay in a GPU's memory ({}), and these do not",
-                            marked("gpu_cache"), marked("device_batches")));
-  gpu_cache.validate("gpu_cache");
+  require_valid(
+      device_batches || !gpu_cache || !gpu_cache->any(),
+      fmt::format("{} is of batches that stay in a GPU's memory ({}), and these do not; leave it out",
+                  marked("gpu_cache"), marked("device_batches")));
+  if (gpu_cache) gpu_cache->validate("gpu_cache");
   require_valid(
       worker_devices.empty() || (device_batches && num_workers > 0),
       fmt::format("{} are of workers ({}) that make batches in a GPU's memory ({}), and there are none",

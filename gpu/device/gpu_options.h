@@ -37,7 +37,9 @@ struct GpuOptions {
   /// Batches stay in the GPU's memory, for a trainer on it (Batch::device_form): with num_workers 0 a thread
   /// of this process makes them, else the workers do, in memory of this process's. graph_mode is uva or cuda.
   bool device_batches = false;
-  CacheSize gpu_cache = {};  // rows of node attributes in the GPU's memory; of those batches
+  /// Rows of node attributes in the GPU's memory, of those batches. None given: automatic, what fits into a
+  /// quarter of what is free.
+  std::optional<CacheSize> gpu_cache = {};
   /// With graph mode uva: the hottest rows of the graph, and their neighbours, of which each process that
   /// samples has a copy in the GPU's memory. None given: automatic, a sixteenth of what is free.
   std::optional<CacheSize> gpu_graph_cache = {};
@@ -45,6 +47,7 @@ struct GpuOptions {
   /// that is another than the trainer's writes to the memory of that.
   std::vector<int> worker_devices = {};
 
+  CacheSize row_cache() const { return gpu_cache.value_or(CacheSize{.automatic = device_batches}); }
   CacheSize graph_cache() const { return gpu_graph_cache.value_or(CacheSize{.automatic = true}); }
   void visit(FieldVisitor& fields);
   /// Throws kInvalid naming the option. `num_workers`: processes that sample; 0: the caller's does.

@@ -18,19 +18,15 @@ std::unique_ptr<gpu::HopEngine> make_engine(const Dataset& dataset, gpu::EngineP
   return gpu::make_cuda_engine(plan);
 }
 
-std::unique_ptr<Sampler> make_gpu_sampler(const Dataset& dataset, const BatchOptions& batch,
-                                          const GpuOptions& options) {
-  return std::make_unique<DeviceSampler>(
-      dataset, batch,
-      DeviceSamplerOptions{
-          .place = options.graph_mode == GraphMode::kUva ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
+}  // namespace
+
+DeviceSamplerOptions device_sampler_options(const Dataset& dataset, const GpuOptions& options) {
+  return {.place = options.graph_mode == GraphMode::kUva ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
           .device = options.gpu_device,
           .make_engine = [&dataset](const gpu::EnginePlan& plan) { return make_engine(dataset, plan); },
           .warm = true,
-          .hot = options.graph_cache()});
+          .hot = options.graph_cache()};
 }
-
-}  // namespace
 
 void require_graph_mode(const GpuOptions& options) {
   if (options.graph_mode == GraphMode::kCpu) return;
@@ -43,7 +39,7 @@ NeighborSamplerFactory neighbor_samplers(const GpuOptions& options) {
   require_graph_mode(options);
   if (options.graph_mode == GraphMode::kCpu) return nullptr;
   return [options](const Dataset& dataset, const BatchOptions& batch) {
-    return make_gpu_sampler(dataset, batch, options);
+    return std::make_unique<DeviceSampler>(dataset, batch, device_sampler_options(dataset, options));
   };
 }
 

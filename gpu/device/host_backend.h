@@ -10,7 +10,8 @@
 //                       only by the time of wait()
 //   copy_rows           the same of rows of one width, which may lie farther apart on either side
 //   launch(n, kernel)   kernel(i) for each i below n, in any order
-//   exclusive_scan      each of n numbers becomes the sum of those before it
+//   scan(n, items, sums)   sums[i] = the sum of items.number(j) for j < i, for each i below n. number(i) is asked
+//                       once, and may read what lies at sums[i]
 //   sort_by             keys in rising order, each with its value, into other arrays; keys are not negative
 //                       and have so many bits
 //   wait                all of the above is done and can be read by the host
@@ -120,26 +121,33 @@ class HostMemory {
   void fill(void* at, int byte, std::size_t bytes) {
     if (bytes > 0) run([=] { std::memset(at, byte, bytes); });
   }
-  void exclusive_scan(std::uint64_t* numbers, std::uint64_t n) {
+  template <class Items>
+  void scan(std::uint64_t n, const Items& items, std::uint64_t* sums) {
     run([=] {
       std::uint64_t sum = 0;
       for (std::uint64_t i = 0; i < n; ++i) {
-        const std::uint64_t number = numbers[i];
-        numbers[i] = sum;
+        const std::uint64_t number = items.number(i);
+        sums[i] = sum;
         sum += number;
       }
     });
   }
   void sort_by(const std::int64_t* keys, std::int64_t* sorted_keys, const std::uint32_t* values,
-               std::uint32_t* sorted_values, std::uint64_t n, int /*key_bits*/) {
-    std::vector<std::uint64_t> order(n);
-    for (std::uint64_t i = 0; i < n; ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint64_t a, std::uint64_t b) { return keys[a] < keys[b]; });
-    for (std::uint64_t i = 0; i < n; ++i) {
-      sorted_keys[i] = keys[order[i]];
-      sorted_values[i] = values[order[i]];
-    }
+               std::uint32_t* sorted_values, std::uint64_t n, int key_bits) {
+    run([=] {
+      std::vector<std::uint64_t> order(n);
+      for (std::uint64_t i = 0; i < n; ++i) {
+        order[i] = i;
+        if (keys[i] < 0 || keys[i] >> key_bits != 0)
+          throw std::logic_error("a key has more bits than were told");
+      }
+      std::stable_sort(order.begin(), order.end(),
+                       [&](std::uint64_t a, std::uint64_t b) { return keys[a] < keys[b]; });
+      for (std::uint64_t i = 0; i < n; ++i) {
+        sorted_keys[i] = keys[order[i]];
+        sorted_values[i] = values[order[i]];
+      }
+    });
   }
   void wait() {
     lost_ |= FAILPOINT("device.lost");

@@ -13,12 +13,19 @@
 
 namespace hopfeed::gpu {
 
+/// CountMarks tell which cells (BatchCells) have a batch's counts.
+struct CountMarks {
+  std::vector<int> nodes;  // [(hops + 1) * node types]: of the nodes behind each hop, the seeds first
+  std::vector<int> edges;  // [hops * edge types]: of the edges behind each hop
+};
+
 template <class Backend>
 class BatchShapes {
  public:
   struct Shape {
     std::vector<std::pair<int, std::size_t>> seeds;
     std::uint64_t generation = ~std::uint64_t{0};  // of the memory behind a batch like it
+    CountMarks marks = {};
     std::optional<typename Backend::Recording> recording = {};
   };
 

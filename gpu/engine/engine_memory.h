@@ -21,15 +21,21 @@ struct EngineNodesMemory {
   using Pinned = DeviceArray<Backend, T, Where::kPinned>;
 
   explicit EngineNodesMemory(Backend& b)
-      : ids(b), original_ids(b), slots(b), host_ids(b), host_trees(b), host_original_ids(b) {}
+      : ids(b), original_ids(b), table(b), order(b), host_ids(b), host_trees(b), host_original_ids(b) {}
   Array<std::uint64_t> ids;  // local id -> id
   Array<std::int64_t> original_ids;
-  Array<IdTable::Slot> slots;
+  Array<std::uint64_t> table;  // IdTable's
   int table_bits = 0;
+  Array<std::uint32_t> order;                        // of the frontier's rows
+  bool in_order = false;                             // this hop's rows are read in it
+  int now = 0;                                       // cell of how many there are (BatchCells)
+  int frontier_begin = 0, frontier_end = 0;          // cells
   std::uint64_t bound = 0, expanded_bound = 0;       // of the nodes so far, of those expanded
   std::uint64_t frontier_bound = 0, next_bound = 0;  // of this hop's frontier, of the next one's
   Pinned<std::int64_t> host_ids, host_trees, host_original_ids;
-  std::size_t device_bytes() const { return ids.bytes() + original_ids.bytes() + slots.bytes(); }
+  std::size_t device_bytes() const {
+    return ids.bytes() + original_ids.bytes() + table.bytes() + order.bytes();
+  }
   std::size_t pinned_bytes() const {
     return host_ids.bytes() + host_trees.bytes() + host_original_ids.bytes();
   }
@@ -77,6 +83,8 @@ struct EngineEdgesMemory {
   Array<TimePlace> ends, begins;
   DeviceTimes times;
   RowStep step;             // of the hop under way
+  bool in_place = false;    // its draws are DrawInPlace's
+  int now = 0;              // cell of how many edges there are (BatchCells)
   std::uint64_t bound = 0;  // of the edges of hops before
   std::uint64_t hop_bound = 0;
   Pinned<std::uint32_t> host_sources, host_per_dst;
@@ -116,35 +124,39 @@ struct EngineSharedMemory {
   using Pinned = DeviceArray<Backend, T, Where::kPinned>;
 
   explicit EngineSharedMemory(Backend& b)
-      : counters(b),
+      : counts(b),
         places(b),
         source_places(b),
         slots(b),
-        firsts(b),
+        sums(b),
         row_of(b),
         draws(b),
-        seeds(b),
-        seed_index(b),
+        numbers(b),
+        keys(b),
+        sorted_keys(b),
         streams(b),
-        host_counters(b),
+        host_counts(b),
+        host_hop_edges(b),
         host_seed_index(b),
         host_seeds(b),
         host_streams(b) {}
-  Array<std::uint64_t> counters, places, source_places, slots, firsts;
-  Array<std::uint32_t> row_of, draws;
-  Array<std::int64_t> seeds;
-  Array<std::uint32_t> seed_index;
+  Array<std::uint64_t> counts, places, source_places, slots, sums;
+  Array<std::uint32_t> row_of, draws, numbers;
+  Array<std::int64_t> keys, sorted_keys;
   Array<NodeStream> streams;  // [hops * edge types] of the batch's key
-  Pinned<std::uint64_t> host_counters;
+  Pinned<std::uint64_t> host_counts;
+  Pinned<std::uint64_t> host_hop_edges;  // of each edge type, where a hop counts
   Pinned<std::uint32_t> host_seed_index;
   Pinned<std::int64_t> host_seeds;  // as the request has them, at a place that stays
   Pinned<NodeStream> host_streams;
   std::size_t device_bytes() const {
-    return counters.bytes() + places.bytes() + source_places.bytes() + slots.bytes() + firsts.bytes() +
-           row_of.bytes() + draws.bytes() + seeds.bytes() + seed_index.bytes() + streams.bytes();
+    return counts.bytes() + places.bytes() + source_places.bytes() + slots.bytes() + sums.bytes() +
+           row_of.bytes() + draws.bytes() + numbers.bytes() + keys.bytes() + sorted_keys.bytes() +
+           streams.bytes();
   }
   std::size_t pinned_bytes() const {
-    return host_counters.bytes() + host_seed_index.bytes() + host_seeds.bytes() + host_streams.bytes();
+    return host_counts.bytes() + host_hop_edges.bytes() + host_seed_index.bytes() + host_seeds.bytes() +
+           host_streams.bytes();
   }
 };
 

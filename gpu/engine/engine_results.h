@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "gpu/engine/batch_shapes.h"
 #include "gpu/engine/engine_memory.h"
 #include "gpu/engine/hop_engine.h"
 #include "gpu/kernels/device_views.h"
@@ -20,18 +21,16 @@ struct EngineResults {
   EngineSharedMemory<Backend>& memory;
   std::vector<EngineNodesMemory<Backend>>& nodes;
   std::vector<EngineEdgesMemory<Backend>>& edges;
-  const Counters counters;  // on the device
+  const CountMarks& marks;
 
   /// Asks for all that goes to the host, as long as bounds say.
-  void copy_out(std::uint64_t num_seeds) const {
+  void copy_out() const {
     for (std::size_t t = 0; t < nodes.size() && !plan.results_on_device; ++t) copy_out_nodes(t);
     for (std::size_t e = 0; e < edges.size() && !plan.results_on_device; ++e) copy_out_edges(e);
-    memory.host_seed_index.reserve(num_seeds);
-    backend.copy(memory.host_seed_index.data(), memory.seed_index.data(), num_seeds * sizeof(std::uint32_t));
   }
 
-  /// Tells where results are, after the wait: `known` are the numbers as the host has them.
-  void tell(const Counters& known, EngineResult& result) const {
+  /// Tells where results are, after the wait: `known` are the counts as the host has them.
+  void tell(const std::uint64_t* known, EngineResult& result) const {
     for (std::size_t t = 0; t < nodes.size(); ++t) tell_nodes(known, t, result.nodes[t]);
     for (std::size_t e = 0; e < edges.size(); ++e) tell_edges(known, e, result.edges[e]);
     result.seed_index = memory.host_seed_index.data();
@@ -48,7 +47,7 @@ struct EngineResults {
   void copy_out_nodes(std::size_t t) const {
     EngineNodesMemory<Backend>& from = nodes[t];
     const int type = static_cast<int>(t);
-    const std::uint64_t* count = &counters.nodes(type);
+    const std::uint64_t* count = cell(nodes_behind(t, plan.hops));
     if (plan.trees) {
       from.host_ids.reserve(from.bound);
       from.host_trees.reserve(from.bound);
@@ -58,8 +57,20 @@ struct EngineResults {
       copy_out(reinterpret_cast<const std::int64_t*>(from.ids.data()), from.host_ids, from.bound, count);
     }
     if (has_rows(type))
-      copy_out(from.original_ids.data(), from.host_original_ids, from.expanded_bound,
-               &counters.expanded(type));
+      copy_out(from.original_ids.data(), from.host_original_ids, from.expanded_bound, cell(expanded(t)));
+  }
+  const std::uint64_t* cell(int number) const { return memory.counts.data() + number; }
+  /// Returns the cell of a type's nodes behind so many hops.
+  int nodes_behind(std::size_t type, int hops) const {
+    return marks.nodes[static_cast<std::size_t>(hops) * nodes.size() + type];
+  }
+  int edges_behind(std::size_t type, int hops) const {
+    return hops == 0 ? BatchCells::kZero
+                     : marks.edges[static_cast<std::size_t>(hops - 1) * edges.size() + type];
+  }
+  /// Returns the cell of a type's nodes whose rows were read: all but those of the last hop.
+  int expanded(std::size_t type) const {
+    return plan.hops == 0 ? BatchCells::kZero : nodes_behind(type, plan.hops - 1);
   }
   /// Returns whether rows of the type are read; else nothing has written its original ids.
   bool has_rows(int type) const {
@@ -70,42 +81,44 @@ struct EngineResults {
   void copy_out_edges(std::size_t e) const {
     EngineEdgesMemory<Backend>& from = edges[e];
     const EdgePlan& type = plan.edge_types[e];
-    const std::uint64_t* count = &counters.edges(static_cast<int>(e));
+    const auto dst = static_cast<std::size_t>(type.dst_type);
+    const std::uint64_t* count = cell(edges_behind(e, plan.hops));
     copy_out(from.sources.data(), from.host_sources, from.bound, count);
-    copy_out(from.per_dst.data(), from.host_per_dst,
-             nodes[static_cast<std::size_t>(type.dst_type)].expanded_bound,
-             &counters.expanded(type.dst_type));
+    copy_out(from.per_dst.data(), from.host_per_dst, nodes[dst].expanded_bound, cell(expanded(dst)));
     if (plan.edge_ids) copy_out(from.edge_ids.data(), from.host_edge_ids, from.bound, count);
     if (type.positions) copy_out(from.positions.data(), from.host_positions, from.bound, count);
   }
 
-  void tell_nodes(const Counters& known, std::size_t t, EngineNodes& out) const {
+  void tell_nodes(const std::uint64_t* known, std::size_t t, EngineNodes& out) const {
     const EngineNodesMemory<Backend>& from = nodes[t];
-    const int type = static_cast<int>(t);
     const bool there = plan.results_on_device;
     out.ids = there ? reinterpret_cast<const std::int64_t*>(from.ids.data()) : from.host_ids.data();
     out.trees = from.host_trees.data();
     out.original_ids = there ? from.original_ids.data() : from.host_original_ids.data();
-    out.count = known.nodes(type);
-    out.expanded = known.expanded(type);
+    out.count = known[nodes_behind(t, plan.hops)];
+    out.expanded = known[expanded(t)];
     out.per_hop.clear();
-    for (int hop = 0; hop <= plan.hops; ++hop)
-      out.per_hop.push_back(static_cast<std::int64_t>(known.nodes_of_hop(type, hop)));
+    std::uint64_t before = 0;
+    for (int hop = 0; hop <= plan.hops; ++hop) {
+      const std::uint64_t behind = known[nodes_behind(t, hop)];
+      out.per_hop.push_back(static_cast<std::int64_t>(behind - before));
+      before = behind;
+    }
   }
 
-  void tell_edges(const Counters& known, std::size_t e, EngineEdges& out) const {
+  void tell_edges(const std::uint64_t* known, std::size_t e, EngineEdges& out) const {
     const EngineEdgesMemory<Backend>& from = edges[e];
-    const int type = static_cast<int>(e);
     const bool there = plan.results_on_device;
     out.sources = there ? from.sources.data() : from.host_sources.data();
     out.per_dst = from.host_per_dst.data();
     out.targets = from.targets.data();
     out.edge_ids = there ? from.edge_ids.data() : from.host_edge_ids.data();
     out.positions = there ? from.positions.data() : from.host_positions.data();
-    out.count = known.edges(type);
+    out.count = known[edges_behind(e, plan.hops)];
     out.per_hop.clear();
     for (int hop = 0; hop < plan.hops; ++hop)
-      out.per_hop.push_back(static_cast<std::int64_t>(known.edges_of_hop(type, hop)));
+      out.per_hop.push_back(
+          static_cast<std::int64_t>(known[edges_behind(e, hop + 1)] - known[edges_behind(e, hop)]));
   }
 };
 

@@ -4,13 +4,15 @@
 // as long as bounds say. Where bounds are too large, or all neighbours are taken, a hop's edges are counted
 // first, and the host waits for their number.
 //
-//   each hop      for each edge type   look at rows, scan      LookAtRows
-//                 where it counts      wait                    CountEdges
-//                 for each edge type   draw                    DrawFew, DrawMany, TakeAll
-//                                      read, insert            ReadEdges
-//                                      first appearances       FlagFirsts, scan, AssignFirsts, WriteLocals
-//                 then                 the next frontier       CloseHop
-//   at the end    results to the host, one wait
+//   each hop, for each edge type
+//     uniform draws of few     all up to the slots     DrawInPlace
+//     other draws              look at rows            LookAtRows, scan of RowOffsets
+//                              draw                    DrawFew, DrawMany, TakeAll
+//                              read, insert            ReadEdges
+//     all                      first appearances       scan of CountFirsts, AssignFirsts
+//                              write                   WriteEdges
+//   where a hop counts, all draws are other draws, and the host waits behind the look
+//   at the end: results to the host, one wait
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -46,12 +48,9 @@ class HopEngineOn : public HopEngine {
     }
     result_.nodes.resize(nodes_.size());
     result_.edges.resize(edges_.size());
-    counters_.node_types = static_cast<int>(nodes_.size());
-    counters_.edge_types = static_cast<int>(edges_.size());
-    counters_.hops = plan_.hops;
-    memory_.counters.reserve(counters_.size());
-    memory_.host_counters.reserve(counters_.size());
-    counters_.at = memory_.counters.data();
+    cells_ = {static_cast<int>(nodes_.size()), static_cast<int>(edges_.size()), plan_.hops};
+    memory_.counts.reserve(static_cast<std::uint64_t>(cells_.size()));
+    memory_.host_counts.reserve(static_cast<std::uint64_t>(cells_.size()));
     backend_.wait();  // the plan's arrays were copied from
   }
 
@@ -65,10 +64,11 @@ class HopEngineOn : public HopEngine {
     if (!known) {
       counted_ = false;
       if (const Fallback reason = ask(request); reason != Fallback::kNone) return reason;
-      if (shape != nullptr && !counted_) *shape = {shape->seeds, backend_.generation(), {}};
+      if (shape != nullptr && !counted_) *shape = {shape->seeds, backend_.generation(), marks_, {}};
       return tell();
     }
     if (!shape->recording) shape->recording.emplace(record(request));
+    marks_ = shape->marks;
     ++replays_;
     backend_.replay(*shape->recording);
     return tell();
@@ -105,6 +105,8 @@ class HopEngineOn : public HopEngine {
   using Array = DeviceArray<Backend, T>;
   template <class T>
   using Pinned = DeviceArray<Backend, T, Where::kPinned>;
+
+  static constexpr std::uint64_t kFewRows = 64;  // are read as they come
 
   using Nodes = EngineNodesMemory<Backend>;
   using Edges = EngineEdgesMemory<Backend>;
@@ -172,28 +174,38 @@ class HopEngineOn : public HopEngine {
   Fallback ask(const EngineRequest& request) {
     begin(request);
     for (int hop = 0; hop < plan_.hops; ++hop) {
-      look_at_rows(hop);
+      begin_hop();
       const std::uint64_t most = bounds_.edges_of_hop(frontiers(), hop);
-      if (most <= left_uncounted_) {
-        left_uncounted_ -= most;
-      } else if (const Fallback reason = count_hop(hop); reason != Fallback::kNone) {
-        return reason;
+      const bool counts = most > left_uncounted_;
+      for (std::size_t e = 0; e < edges_.size(); ++e) {
+        set_out(hop, e);
+        edges_[e].in_place = !counts && draws_in_place(edges_[e].step);
+        if (!edges_[e].in_place) look_at_rows(e);
       }
+      if (!counts)
+        left_uncounted_ -= most;
+      else if (const Fallback reason = count_hop(); reason != Fallback::kNone)
+        return reason;
       for (std::size_t e = 0; e < edges_.size(); ++e) draw(hop, e);
-      backend_.launch(nodes_.size(), CloseHop{counters_, hop + 1});
       move_on();
     }
-    results().copy_out(num_seeds_);
-    ask_counters();
+    results().copy_out();
+    ask_counts();
     return Fallback::kNone;
   }
 
   void begin(const EngineRequest& request) {
     bounds_.begin(num_seeds_);
     left_uncounted_ = plan_.most_uncounted_edges;
-    backend_.fill(counters_.at, 0, counters_.size() * sizeof(std::uint64_t));
-    for (Nodes& nodes : nodes_)
+    memory_.streams.reserve(num_streams());
+    backend_.launch(std::max<std::uint64_t>(num_streams(), 1),
+                    BeginBatch{memory_.counts.data(), memory_.host_streams.data(), memory_.streams.data(),
+                               num_streams()});
+    marks_ = {};
+    for (Nodes& nodes : nodes_) {
       nodes.bound = nodes.expanded_bound = nodes.frontier_bound = nodes.next_bound = 0;
+      nodes.now = nodes.frontier_begin = nodes.frontier_end = BatchCells::kZero;
+    }
     for (std::size_t i = 0; i < request.num_entries; ++i) {
       const auto type = static_cast<std::size_t>(request.seeds[i].node_type);
       nodes_[type].bound = nodes_[type].frontier_bound =
@@ -201,22 +213,31 @@ class HopEngineOn : public HopEngine {
     }
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       edges_[e].bound = 0;
+      edges_[e].now = BatchCells::kZero;
       edges_[e].take_excluded(request.excluded == nullptr ? EngineExcluded{} : request.excluded[e]);
       edges_[e].take_times(request.times == nullptr ? EngineTimes{} : request.times[e], num_seeds_);
     }
-    memory_.streams.reserve(num_streams());
-    backend_.copy(memory_.streams.data(), memory_.host_streams.data(), num_streams() * sizeof(NodeStream));
     begin_tables();
     insert_seeds(request);
-    backend_.launch(nodes_.size(), CloseHop{counters_, 0});
+    mark_nodes();
   }
+
+  /// Remembers which cells have the numbers of nodes behind a hop, or behind the seeds.
+  void mark_nodes() {
+    for (Nodes& nodes : nodes_) {
+      marks_.nodes.push_back(nodes.now);
+      nodes.frontier_begin = nodes.frontier_end;
+      nodes.frontier_end = nodes.now;
+    }
+  }
+  std::uint64_t* cell(int number) const { return memory_.counts.data() + number; }
 
   /// Begins tables for all nodes that the hops to come are bounded to, as far as nothing is counted.
   void begin_tables() {
     const std::vector<std::uint64_t> most = bounds_.nodes(frontiers(), left_uncounted_);
     for (std::size_t t = 0; t < nodes_.size(); ++t) {
       nodes_[t].table_bits = bits_for(most[t]);
-      reserve_table(nodes_[t].slots, nodes_[t].table_bits);
+      reserve_table(t);
       nodes_[t].ids.reserve(most[t]);
     }
   }
@@ -228,62 +249,68 @@ class HopEngineOn : public HopEngine {
     return bits;
   }
 
-  void reserve_table(Array<IdTable::Slot>& slots, int bits) {
-    slots.reserve(std::uint64_t{1} << bits);
-    backend_.fill(slots.data(), 0xFF, sizeof(IdTable::Slot) << bits);
+  void reserve_table(std::size_t type) {
+    Nodes& nodes = nodes_[type];
+    const std::uint64_t words = IdTable::num_words(nodes.table_bits, has_narrow_ids(type));
+    nodes.table.reserve(words);
+    backend_.fill(nodes.table.data(), 0xFF, words * sizeof(std::uint64_t));
+  }
+  bool has_narrow_ids(std::size_t type) const {
+    return !plan_.trees && static_cast<std::uint64_t>(plan_.num_nodes[type]) < UINT32_MAX;
   }
 
-  IdTable table(const Nodes& nodes) const { return {nodes.slots.data(), nodes.table_bits}; }
+  IdTable table(std::size_t type) const {
+    return {has_narrow_ids(type), nodes_[type].table_bits, nodes_[type].table.data()};
+  }
 
   /// Makes place in the table and the list of a type for so many nodes, of which the first `known` are there.
-  void make_room(int type, std::uint64_t most, std::uint64_t known) {
-    Nodes& nodes = nodes_[static_cast<std::size_t>(type)];
+  void make_room(std::size_t type, std::uint64_t most, std::uint64_t known) {
+    Nodes& nodes = nodes_[type];
     nodes.ids.reserve(most, known);
     const int bits = bits_for(most);
     if (bits <= nodes.table_bits) return;
-    reserve_table(nodes.slots, bits);  // all that was in it is in the list
     nodes.table_bits = bits;
-    backend_.launch(known, InsertAgain{table(nodes), nodes.ids.data(), &counters_.nodes(type)});
+    reserve_table(type);  // all that was in it is in the list
+    backend_.launch(known, InsertAgain{table(type), nodes.ids.data(), cell(nodes.now)});
   }
 
   void insert_seeds(const EngineRequest& request) {
-    memory_.seeds.reserve(num_seeds_);
-    memory_.seed_index.reserve(num_seeds_);
+    memory_.host_seed_index.reserve(num_seeds_);
     std::uint64_t number = 0;
     for (std::size_t i = 0; i < request.num_entries; ++i) {
       const EngineSeeds& entry = request.seeds[i];
       if (entry.count == 0) continue;
-      backend_.copy(memory_.seeds.data() + number, memory_.host_seeds.data() + number,
-                    entry.count * sizeof(std::int64_t));
-      IdStep step = id_step(entry.node_type, entry.count);
-      step.locals = memory_.seed_index.data() + number;
-      backend_.launch(entry.count, InsertSeeds{step, memory_.seeds.data() + number, number,
-                                               plan_.trees ? plan_.node_bits : 0});
+      const auto type = static_cast<std::size_t>(entry.node_type);
+      IdStep step = id_step(type, entry.count, cells_.seeds(entry.node_type));
+      step.locals = memory_.host_seed_index.data() + number;
+      backend_.launch(entry.count + 1, InsertSeeds{step, memory_.host_seeds.data() + number, number,
+                                                   plan_.trees ? plan_.node_bits : 0});
       give_local_ids(step);
+      backend_.launch(entry.count, WriteSeeds{step});
       number += entry.count;
     }
   }
 
-  IdStep id_step(int type, std::uint64_t bound) {
-    Nodes& nodes = nodes_[static_cast<std::size_t>(type)];
-    memory_.slots.reserve(bound);
-    memory_.firsts.reserve(bound + 1);
+  /// Begins a step that ends with the nodes of the type in the cell `after`.
+  IdStep id_step(std::size_t type, std::uint64_t bound, int after) {
+    Nodes& nodes = nodes_[type];
+    memory_.slots.reserve(bound + 1);
+    memory_.sums.reserve(bound + 1);
     IdStep step;
-    step.table = table(nodes);
+    step.table = table(type);
     step.bound = bound;
     step.slots = memory_.slots.data();
-    step.firsts = memory_.firsts.data();
+    step.sums = memory_.sums.data();
     step.ids = nodes.ids.data();
-    step.num_nodes = &counters_.nodes(type);
+    step.nodes_before = cell(nodes.now);
+    step.nodes_after = cell(after);
+    nodes.now = after;
     return step;
   }
 
   void give_local_ids(const IdStep& step) {
-    backend_.launch(step.bound + 1, FlagFirsts{step});
-    backend_.exclusive_scan(step.firsts, step.bound + 1);
-    backend_.launch(step.bound, AssignFirsts{step});
-    backend_.launch(step.bound, WriteLocals{step});
-    backend_.launch(1, CloseStep{step});
+    backend_.scan(step.bound + 1, CountFirsts{step}, step.sums);
+    backend_.launch(step.bound + 1, AssignFirsts{step});
   }
 
   std::vector<std::uint64_t> frontiers() const {
@@ -292,112 +319,187 @@ class HopEngineOn : public HopEngine {
     return bounds;
   }
 
-  void look_at_rows(int hop) {
+  /// Makes place for what a hop's rows tell, and has the rows in the order in which they lie where they are
+  /// read in the host's memory.
+  void begin_hop() {
     for (std::size_t t = 0; t < nodes_.size(); ++t) {
       Nodes& nodes = nodes_[t];
       const std::uint64_t before = nodes.expanded_bound;
       nodes.expanded_bound = std::min(bounds_.all_nodes(t), before + nodes.frontier_bound);
       nodes.original_ids.reserve(nodes.expanded_bound, before);
+      nodes.in_order = sorts_rows() && has_rows(t) && nodes.frontier_bound >= kFewRows;
+      if (nodes.in_order) sort_rows(t);
     }
-    for (std::size_t e = 0; e < edges_.size(); ++e) {
-      const EdgePlan& plan = plan_.edge_types[e];
-      Edges& edges = edges_[e];
-      Nodes& dst = nodes_[static_cast<std::size_t>(plan.dst_type)];
-      const std::uint64_t rows = dst.frontier_bound;
-      edges.hop_bound = bounds_.edges(rows, e, hop);
-      if (rows == 0) continue;
-      edges.per_dst.reserve(dst.expanded_bound, std::min(edges.per_dst.capacity(), dst.expanded_bound));
-      edges.rows.reserve(rows);
-      edges.offsets.reserve(rows + 1);
-      RowStep& step = edges.step;
-      step.edges = edges.view;
-      step.excluded = edges.excluded;
-      step.times = edges.times;
-      step.counters = counters_;
-      step.src_type = plan.src_type;
-      step.dst_type = plan.dst_type;
-      step.edge_type = static_cast<int>(e);
-      step.hop = hop;
-      step.fanout = plan.fanouts[static_cast<std::size_t>(hop)];
-      step.replace = plan_.replace;
-      step.last = plan_.last && plan.temporal;
-      step.stream = memory_.streams.data() + static_cast<std::size_t>(hop) * edges_.size() + e;
-      step.node_bits = plan_.trees ? plan_.node_bits : 63;
-      step.dst_ids = dst.ids.data();
-      step.row_bound = rows;
-      step.rows = edges.rows.data();
-      step.offsets = edges.offsets.data();
-      backend_.launch(rows + 1, LookAtRows{step, dst.original_ids.data(), edges.per_dst.data()});
-      backend_.exclusive_scan(step.offsets, rows + 1);
-      backend_.launch(1, CountEdges{step});
-    }
+  }
+  bool sorts_rows() const { return place() == GraphPlace::kHost && hot_.millionths < HeldShare::kAll; }
+  bool has_rows(std::size_t type) const {
+    return std::any_of(plan_.edge_types.begin(), plan_.edge_types.end(), [type](const EdgePlan& edges) {
+      return static_cast<std::size_t>(edges.dst_type) == type;
+    });
+  }
+
+  void sort_rows(std::size_t type) {
+    Nodes& nodes = nodes_[type];
+    const std::uint64_t rows = nodes.frontier_bound;
+    int bits = 1;  // of the number of nodes, which is the key behind all of them
+    while (bits < 63 && plan_.num_nodes[type] >> bits != 0) ++bits;
+    memory_.keys.reserve(rows);
+    memory_.sorted_keys.reserve(rows);
+    memory_.numbers.reserve(rows);
+    nodes.order.reserve(rows);
+    backend_.launch(rows, KeyRows{nodes.ids.data(), cell(nodes.frontier_begin), cell(nodes.frontier_end),
+                                  (std::uint64_t{1} << (plan_.trees ? plan_.node_bits : 63)) - 1,
+                                  plan_.num_nodes[type], memory_.keys.data(), memory_.numbers.data()});
+    backend_.sort_by(memory_.keys.data(), memory_.sorted_keys.data(), memory_.numbers.data(),
+                     nodes.order.data(), rows, bits);
+  }
+
+  /// Sets out with an edge type's step of a hop.
+  void set_out(int hop, std::size_t e) {
+    const EdgePlan& plan = plan_.edge_types[e];
+    Edges& edges = edges_[e];
+    const Nodes& dst = nodes_[static_cast<std::size_t>(plan.dst_type)];
+    edges.hop_bound = bounds_.edges(dst.frontier_bound, e, hop);
+    edges.per_dst.reserve(dst.expanded_bound, std::min(edges.per_dst.capacity(), dst.expanded_bound));
+    RowStep& step = edges.step;
+    step = {};
+    step.edges = edges.view;
+    step.excluded = edges.excluded;
+    step.times = edges.times;
+    step.flag = cell(BatchCells::kFlag);
+    step.frontier_begin = cell(dst.frontier_begin);
+    step.frontier_end = cell(dst.frontier_end);
+    step.fanout = plan.fanouts[static_cast<std::size_t>(hop)];
+    step.replace = plan_.replace;
+    step.last = plan_.last && plan.temporal;
+    step.stream = memory_.streams.data() + static_cast<std::size_t>(hop) * edges_.size() + e;
+    step.node_bits = plan_.trees ? plan_.node_bits : 63;
+    step.dst_ids = dst.ids.data();
+    step.row_bound = dst.frontier_bound;
+    step.order = dst.in_order ? dst.order.data() : nullptr;
+  }
+  RowNotes notes(std::size_t e) const {
+    const Nodes& dst = nodes_[static_cast<std::size_t>(plan_.edge_types[e].dst_type)];
+    return {dst.original_ids.data(), edges_[e].per_dst.data()};
+  }
+
+  /// Returns whether each row's draws are few and need no more than its length and its number.
+  static bool draws_in_place(const RowStep& step) {
+    return step.fanout > 0 && step.fanout <= kMaxOwnDraws && !step.weighted() && !step.edges.temporal &&
+           step.excluded.count == 0;
+  }
+
+  void look_at_rows(std::size_t e) {
+    Edges& edges = edges_[e];
+    RowStep& step = edges.step;
+    if (step.row_bound == 0) return;
+    edges.rows.reserve(step.row_bound);
+    edges.offsets.reserve(step.row_bound + 1);
+    step.rows = edges.rows.data();
+    step.offsets = edges.offsets.data();
+    backend_.launch(step.row_bound, LookAtRows{step, notes(e)});
+    backend_.scan(step.row_bound + 1, RowOffsets{step}, step.offsets);
   }
 
   /// Waits for the numbers of edges of a hop, and has them for bounds.
-  Fallback count_hop(int hop) {
+  Fallback count_hop() {
     counted_ = true;
-    ask_counters();
+    ask_counts();
+    memory_.host_hop_edges.reserve(edges_.size());
+    for (std::size_t e = 0; e < edges_.size(); ++e)
+      if (const RowStep& step = edges_[e].step; step.row_bound > 0)
+        backend_.copy(memory_.host_hop_edges.data() + e, step.offsets + step.row_bound,
+                      sizeof(std::uint64_t));
     backend_.wait();
-    const Counters known = host_counters();
-    if (known.flag() != 0) return static_cast<Fallback>(known.flag());
+    const std::uint64_t* const known = memory_.host_counts.data();
+    if (known[BatchCells::kFlag] != 0) return static_cast<Fallback>(known[BatchCells::kFlag]);
     std::uint64_t edges = 0, nodes = 0;
-    for (std::size_t t = 0; t < nodes_.size(); ++t) {
-      nodes_[t].bound = known.nodes(static_cast<int>(t));
-      nodes = std::max(nodes, nodes_[t].bound);
+    for (Nodes& of_type : nodes_) {
+      of_type.bound = known[of_type.now];
+      nodes = std::max(nodes, of_type.bound);
     }
     for (std::size_t e = 0; e < edges_.size(); ++e) {
-      edges_[e].hop_bound = known.edges_of_hop(static_cast<int>(e), hop);
-      edges_[e].bound = known.edges(static_cast<int>(e));
+      if (edges_[e].step.row_bound == 0) continue;
+      edges_[e].bound = known[edges_[e].now];
+      edges_[e].hop_bound = memory_.host_hop_edges.data()[e];
       edges = std::min(HopBounds::kMany, edges + edges_[e].hop_bound);
     }
     return edges + nodes > kMaxBatchNodes ? Fallback::kTooLarge : Fallback::kNone;
   }
 
-  void ask_counters() {
-    backend_.copy(memory_.host_counters.data(), counters_.at, counters_.size() * sizeof(std::uint64_t));
-  }
-  Counters host_counters() const {
-    Counters known = counters_;
-    known.at = memory_.host_counters.data();
-    return known;
+  void ask_counts() {
+    backend_.copy(memory_.host_counts.data(), memory_.counts.data(),
+                  static_cast<std::size_t>(cells_.size()) * sizeof(std::uint64_t));
   }
 
+  /// Draws an edge type's edges of a hop, and gives their sources local ids.
   void draw(int hop, std::size_t e) {
     const EdgePlan& plan = plan_.edge_types[e];
     Edges& edges = edges_[e];
     const auto src = static_cast<std::size_t>(plan.src_type);
     const std::uint64_t more = edges.hop_bound;
-    if (more == 0) return;
-    const std::uint64_t all = edges.bound + more;
-    RowStep& step = edges.step;
+    if (more > 0) {
+      const std::uint64_t known = nodes_[src].bound, most = std::min(bounds_.all_nodes(src), known + more);
+      reserve_edges(e);
+      if (!edges.in_place) draw_into_rows(e);
+      make_room(src, most, known);
+      // This edge type or another one of the hop may have moved the list since the rows were looked at.
+      edges.step.dst_ids = nodes_[static_cast<std::size_t>(plan.dst_type)].ids.data();
+      number_sources(hop, e);
+      edges.bound += more;
+      nodes_[src].next_bound = std::min(bounds_.all_nodes(src), nodes_[src].next_bound + more);
+      nodes_[src].bound = most;
+    }
+    marks_.edges.push_back(edges.now);
+  }
+
+  void reserve_edges(std::size_t e) {
+    const EdgePlan& plan = plan_.edge_types[e];
+    Edges& edges = edges_[e];
+    const std::uint64_t all = edges.bound + edges.hop_bound;
     edges.sources.reserve(all, edges.bound);
     if (plan_.edge_ids) edges.edge_ids.reserve(all, edges.bound);
     if (plan.positions) edges.positions.reserve(all, edges.bound);
     if (plan_.results_on_device) edges.targets.reserve(all, edges.bound);
-    memory_.places.reserve(more);
-    memory_.row_of.reserve(more);
-    if (step.weighted()) memory_.source_places.reserve(more);
+    memory_.places.reserve(edges.hop_bound);
+  }
+
+  /// Draws where each row's edges begin behind those of the row before.
+  void draw_into_rows(std::size_t e) {
+    RowStep& step = edges_[e].step;
+    const std::uint64_t edges = edges_[e].hop_bound;
+    memory_.row_of.reserve(edges);
+    if (step.weighted()) memory_.source_places.reserve(edges);
     step.places = memory_.places.data();
     step.row_of = memory_.row_of.data();
     step.source_places = memory_.source_places.data();
-    // Another edge type of this hop may have moved the list since the rows were looked at.
-    step.dst_ids = nodes_[static_cast<std::size_t>(plan.dst_type)].ids.data();
-    launch_draws(step, more);
+    step.dst_ids = nodes_[static_cast<std::size_t>(plan_.edge_types[e].dst_type)].ids.data();
+    launch_draws(step, edges);
+  }
 
-    const std::uint64_t known = nodes_[src].bound, most = std::min(bounds_.all_nodes(src), known + more);
-    make_room(plan.src_type, most, known);
-    step.dst_ids = nodes_[static_cast<std::size_t>(plan.dst_type)].ids.data();
-    IdStep ids = id_step(plan.src_type, more);
-    ids.count_at = &counters_.edges_of_hop(static_cast<int>(e), hop);
+  void number_sources(int hop, std::size_t e) {
+    const EdgePlan& plan = plan_.edge_types[e];
+    Edges& edges = edges_[e];
+    const int number = static_cast<int>(e);
+    IdStep ids = id_step(static_cast<std::size_t>(plan.src_type), edges.hop_bound, cells_.nodes(hop, number));
     ids.locals = edges.sources.data();
-    ids.num_before = &counters_.edges(static_cast<int>(e));
-    backend_.launch(more, ReadEdges{step, ids, plan_.trees, plan_.edge_ids ? edges.edge_ids.data() : nullptr,
-                                    plan.positions ? edges.positions.data() : nullptr,
-                                    plan_.results_on_device ? edges.targets.data() : nullptr});
+    ids.edges_before = cell(edges.now);
+    edges.now = cells_.edges(hop, number);
+    ids.edges_after = cell(edges.now);
+    if (edges.in_place) {
+      const bool asked = plan_.edge_ids || plan.positions;
+      backend_.launch(ids.bound + 1, DrawInPlace{edges.step, ids, notes(e), plan_.trees,
+                                                 asked ? memory_.places.data() : nullptr});
+    } else {
+      backend_.launch(ids.bound + 1, ReadEdges{edges.step, ids, plan_.trees});
+    }
     give_local_ids(ids);
-    edges.bound = all;
-    nodes_[src].next_bound = std::min(bounds_.all_nodes(src), nodes_[src].next_bound + more);
-    nodes_[src].bound = most;
+    backend_.launch(
+        ids.bound,
+        WriteEdges{edges.step, ids, edges.in_place ? static_cast<std::uint32_t>(edges.step.fanout) : 0,
+                   memory_.places.data(), plan_.edge_ids ? edges.edge_ids.data() : nullptr,
+                   plan.positions ? edges.positions.data() : nullptr,
+                   plan_.results_on_device ? edges.targets.data() : nullptr});
   }
 
   void launch_draws(const RowStep& step, std::uint64_t edges) {
@@ -413,20 +515,22 @@ class HopEngineOn : public HopEngine {
     if (!spread || step.excluded.count > 0) backend_.launch(step.row_bound, DrawFew{step, spread});
   }
 
+  /// Has what is new for the next hop's frontier.
   void move_on() {
+    mark_nodes();
     for (Nodes& nodes : nodes_) {
       nodes.frontier_bound = nodes.next_bound;
       nodes.next_bound = 0;
     }
   }
 
-  EngineResults<Backend> results() { return {plan_, backend_, memory_, nodes_, edges_, counters_}; }
+  EngineResults<Backend> results() { return {plan_, backend_, memory_, nodes_, edges_, marks_}; }
 
   /// Tells the results, after the wait.
   Fallback tell() {
     backend_.wait();
-    const Counters known = host_counters();
-    if (known.flag() != 0) return static_cast<Fallback>(known.flag());
+    const std::uint64_t* const known = memory_.host_counts.data();
+    if (known[BatchCells::kFlag] != 0) return static_cast<Fallback>(known[BatchCells::kFlag]);
     results().tell(known, result_);
     return Fallback::kNone;
   }
@@ -439,7 +543,8 @@ class HopEngineOn : public HopEngine {
   Memory memory_;
   std::vector<Nodes> nodes_;
   std::vector<Edges> edges_;
-  Counters counters_;
+  BatchCells cells_;
+  CountMarks marks_;  // of the batch under way
   std::uint64_t num_seeds_ = 0, left_uncounted_ = 0;
   EngineResult result_;
   BatchShapes<Backend> shapes_;  // behind the backend, which has what they are recorded for

@@ -109,34 +109,26 @@ struct EdgePlace {
   HOPFEED_HOST_DEVICE static std::uint64_t position(std::uint64_t place) { return place & kMask; }
 };
 
-/// Counters are the numbers of a batch that kernels read and write: how many nodes and edges there are, and
-/// the flag. They are one array, so that the host has all of them by one copy.
-struct Counters {
-  std::uint64_t* at = nullptr;
+/// BatchCells numbers the counts of a batch, which the device alone knows while it works. They are one array,
+/// so that the host has all of them by one copy. A step writes what it comes to into cells of its own, so
+/// that none has to be closed before the next one reads: of nodes and of edges how many there are behind it.
+struct BatchCells {
+  static constexpr int kFlag = 0;  // greatest Fallback that any kernel met
+  static constexpr int kZero = 1;
   int node_types = 0, edge_types = 0, hops = 0;
 
-  HOPFEED_HOST_DEVICE std::uint64_t size() const {
-    return 1 + 3 * static_cast<std::uint64_t>(node_types) + static_cast<std::uint64_t>(edge_types) +
-           static_cast<std::uint64_t>(node_types) * static_cast<std::uint64_t>(hops + 1) +
-           static_cast<std::uint64_t>(edge_types) * static_cast<std::uint64_t>(hops);
-  }
-  HOPFEED_HOST_DEVICE std::uint64_t& flag() const { return at[0]; }
-  /// Returns the nodes that have a local id.
-  HOPFEED_HOST_DEVICE std::uint64_t& nodes(int type) const { return at[1 + type]; }
-  /// Returns the nodes whose rows were read; then the frontier, to where it ends.
-  HOPFEED_HOST_DEVICE std::uint64_t& expanded(int type) const { return at[1 + node_types + type]; }
-  HOPFEED_HOST_DEVICE std::uint64_t& frontier_end(int type) const { return at[1 + 2 * node_types + type]; }
-  HOPFEED_HOST_DEVICE std::uint64_t& edges(int type) const { return at[1 + 3 * node_types + type]; }
-  HOPFEED_HOST_DEVICE std::uint64_t& nodes_of_hop(int type, int hop) const {
-    return at[1 + 3 * node_types + edge_types + type * (hops + 1) + hop];
-  }
-  HOPFEED_HOST_DEVICE std::uint64_t& edges_of_hop(int type, int hop) const {
-    return at[1 + 3 * node_types + edge_types + node_types * (hops + 1) + type * hops + hop];
-  }
-  HOPFEED_HOST_DEVICE std::uint64_t frontier(int type) const { return frontier_end(type) - expanded(type); }
-  HOPFEED_HOST_DEVICE void raise(Fallback reason) const {
-    atomic_max(&flag(), static_cast<std::uint64_t>(reason));
-  }
+  int size() const { return edges(hops, 0); }
+  /// Returns the cell of a type's nodes behind the seeds.
+  int seeds(int node_type) const { return 2 + node_type; }
+  /// Returns the cell of the nodes of an edge type's sources behind its step in a hop.
+  int nodes(int hop, int edge_type) const { return seeds(node_types) + hop * edge_types + edge_type; }
+  /// Returns the cell of an edge type's edges behind its step in a hop.
+  int edges(int hop, int edge_type) const { return nodes(hops, 0) + hop * edge_types + edge_type; }
 };
+
+/// Has the batch go to the CPU, for this reason or a greater one.
+HOPFEED_HOST_DEVICE inline void raise(std::uint64_t* flag, Fallback reason) {
+  atomic_max(flag, static_cast<std::uint64_t>(reason));
+}
 
 }  // namespace hopfeed::gpu

@@ -29,8 +29,9 @@ struct RowStep {
   DeviceEdges edges;
   DeviceExcluded excluded;
   DeviceTimes times;
-  Counters counters;
-  int src_type = 0, dst_type = 0, edge_type = 0, hop = 0;
+  std::uint64_t* flag = nullptr;  // see raise()
+  /// Cells of counts: the frontier's local ids are from the first one on and below the second one.
+  const std::uint64_t *frontier_begin = nullptr, *frontier_end = nullptr;
   std::int64_t fanout = -1;
   bool replace = false;
   bool last = false;                   // of temporal draws: the latest
@@ -38,16 +39,21 @@ struct RowStep {
   int node_bits = 0;                   // of an id in a disjoint batch: tree << node_bits | node; else 63
   const std::uint64_t* dst_ids = nullptr;
   std::uint64_t row_bound = 0;  // no frontier is larger
-  LookedRow* rows = nullptr;    // [row_bound]
+  /// [row_bound] has the frontier's rows in the order in which they lie, where they are read in the host's
+  /// memory: reads far apart wait for the GPU's page tables there. Null: as they come.
+  const std::uint32_t* order = nullptr;
+  LookedRow* rows = nullptr;  // [row_bound]
   /// [row_bound + 1] is how many edges each row gives; behind the scan, where they begin.
   std::uint64_t* offsets = nullptr;
   std::uint64_t* places = nullptr;         // [edges] of the drawn edges
   std::uint64_t* source_places = nullptr;  // [edges] of weighted draws: twice the column, and one for aliases
   std::uint32_t* row_of = nullptr;         // [edges]
 
-  HOPFEED_HOST_DEVICE std::uint64_t id_of(std::uint64_t row) const {
-    return dst_ids[counters.expanded(dst_type) + row];
-  }
+  HOPFEED_HOST_DEVICE std::uint64_t expanded() const { return *frontier_begin; }
+  HOPFEED_HOST_DEVICE std::uint64_t frontier() const { return *frontier_end - *frontier_begin; }
+  /// Returns the row that is the work of item k of the frontier.
+  HOPFEED_HOST_DEVICE std::uint64_t row(std::uint64_t k) const { return order == nullptr ? k : order[k]; }
+  HOPFEED_HOST_DEVICE std::uint64_t id_of(std::uint64_t row) const { return dst_ids[expanded() + row]; }
   HOPFEED_HOST_DEVICE std::uint64_t node_mask() const { return (std::uint64_t{1} << node_bits) - 1; }
   HOPFEED_HOST_DEVICE std::uint32_t tree_of(std::uint64_t row) const {
     return static_cast<std::uint32_t>(id_of(row) >> node_bits);
@@ -92,60 +98,48 @@ struct ExcludedSources {
   }
 };
 
-/// Item i of row_bound + 1 reads the record of the frontier's i-th node, and says how many edges it gives.
-struct LookAtRows {
-  RowStep step;
-  std::int64_t* original_ids;  // of the destinations
-  std::uint32_t* per_dst;
+/// A RowLook reads the record of a row of the frontier.
+class RowLook {
+ public:
+  HOPFEED_HOST_DEVICE explicit RowLook(const RowStep& step) : step_(step) {}
 
-  HOPFEED_HOST_DEVICE void operator()(std::uint64_t i) const {
-    step.offsets[i] = 0;
-    if (i >= step.counters.frontier(step.dst_type)) return;
-    const std::uint64_t local = step.counters.expanded(step.dst_type) + i;
-    LookedRow row;
-    const std::uint64_t gives = look(i, row);
-    step.rows[i] = row;
-    step.offsets[i] = gives;
-    per_dst[local] = static_cast<std::uint32_t>(gives);
-    original_ids[local] = static_cast<std::int64_t>(row.original_id);
-  }
-
- private:
+  /// Returns how many edges row i gives.
   HOPFEED_HOST_DEVICE std::uint64_t look(std::uint64_t i, LookedRow& row) const {
-    const auto node = static_cast<std::int64_t>(step.id_of(i) & step.node_mask());
-    const int p = step.edges.partition_of(node);
-    const DevicePart& part = step.edges.parts[p];
-    const RowRecord* record = part.record(node - step.edges.partition_offsets[p]);
+    const auto node = static_cast<std::int64_t>(step_.id_of(i) & step_.node_mask());
+    const int p = step_.edges.partition_of(node);
+    const DevicePart& part = step_.edges.parts[p];
+    const RowRecord* record = part.record(node - step_.edges.partition_offsets[p]);
     const auto begin = static_cast<std::uint64_t>(record[0].offset),
                end = static_cast<std::uint64_t>(record[1].offset);
     if (begin > end || end > static_cast<std::uint64_t>(part.num_edges)) {  // it must never become an address
-      step.counters.raise(Fallback::kDamaged);
+      raise(step_.flag, Fallback::kDamaged);
       return 0;
     }
-    if (end - begin > (step.weighted() ? INT32_MAX : UINT32_MAX)) {
-      step.counters.raise(Fallback::kWideRow);
+    if (end - begin > (step_.weighted() ? INT32_MAX : UINT32_MAX)) {
+      raise(step_.flag, Fallback::kWideRow);
       return 0;
     }
     row.place = EdgePlace::pack(p, begin);
     row.degree = row.population = end - begin;
     row.original_id = static_cast<std::uint64_t>(record[0].original_id);
-    if (step.fanout == 0 || row.degree == 0) return 0;
-    if (step.weighted()) return look_at_weights(i, row);
-    if (step.edges.temporal) look_at_times(part, i, row);
-    if (step.excluded.count > 0) leave_out(part, node, row);
-    return num_drawn(row.population, step.fanout, step.replace);
+    if (step_.fanout == 0 || row.degree == 0) return 0;
+    if (step_.weighted()) return look_at_weights(i, row);
+    if (step_.edges.temporal) look_at_times(part, i, row);
+    if (step_.excluded.count > 0) leave_out(part, node, row);
+    return num_drawn(row.population, step_.fanout, step_.replace);
   }
 
+ private:
   /// Leaves what of the row is in the past of its tree's seed.
   HOPFEED_HOST_DEVICE void look_at_times(const DevicePart& part, std::uint64_t i, LookedRow& row) const {
     row.begin = EdgePlace::position(row.place);
     row.length = row.degree;
     const TimedRow timed{part.codes + row.begin, part.times + row.begin, row.degree};
-    const std::uint32_t tree = step.tree_of(i);
-    const TimePlace& end = step.times.ends[tree];
+    const std::uint32_t tree = step_.tree_of(i);
+    const TimePlace& end = step_.times.ends[tree];
     std::uint64_t until_begin = 0;
-    if (step.times.begins != nullptr) {
-      const TimePlace& begin = step.times.begins[tree];
+    if (step_.times.begins != nullptr) {
+      const TimePlace& begin = step_.times.begins[tree];
       until_begin = timed.num_until(begin, TimeBracket::guess(row.degree, begin));
     }
     const TimedStretch past = TimedStretch::between(until_begin, timed.num_until(end, timed.start(end)));
@@ -154,26 +148,68 @@ struct LookAtRows {
   }
 
   HOPFEED_HOST_DEVICE void leave_out(const DevicePart& part, std::int64_t node, LookedRow& row) const {
-    const ExcludedSources sources = ExcludedSources::of(step.excluded, node);
+    const ExcludedSources sources = ExcludedSources::of(step_.excluded, node);
     if (sources.count == 0) return;
     const std::uint64_t begin = EdgePlace::position(row.place);
     for (std::uint64_t j = 0; j < row.degree; ++j)
-      row.population -= sources.has(part.source(begin + j, step.edges.index_bytes));
+      row.population -= sources.has(part.source(begin + j, step_.edges.index_bytes));
   }
 
   /// Returns how many edges a row gives by weight: none where all of it weighs nothing, and of all its edges
   /// those that weigh something.
   HOPFEED_HOST_DEVICE std::uint64_t look_at_weights(std::uint64_t i, const LookedRow& row) const {
-    if (step.takes_all(row)) {
+    if (step_.takes_all(row)) {
       std::uint64_t count = 0;
-      for (std::uint64_t j = 0; j < row.degree; ++j) count += step.alias_entry(row.place + j).threshold > 0;
+      for (std::uint64_t j = 0; j < row.degree; ++j) count += step_.alias_entry(row.place + j).threshold > 0;
       return count;
     }
-    const std::uint32_t column = alias_draw(step.stream->of(row.original_id, step.tree_of(i)), 0,
+    const std::uint32_t column = alias_draw(step_.stream->of(row.original_id, step_.tree_of(i)), 0,
                                             static_cast<std::uint32_t>(row.degree))
                                      .column;
-    const AliasEntry& entry = step.alias_entry(row.place + column);
-    return entry.threshold == 0 && entry.alias == column ? 0 : static_cast<std::uint64_t>(step.fanout);
+    const AliasEntry& entry = step_.alias_entry(row.place + column);
+    return entry.threshold == 0 && entry.alias == column ? 0 : static_cast<std::uint64_t>(step_.fanout);
+  }
+
+  const RowStep& step_;
+};
+
+/// RowNotes are what a batch has of each expanded node, by local id.
+struct RowNotes {
+  std::int64_t* original_ids;
+  std::uint32_t* per_dst;  // edges
+
+  HOPFEED_HOST_DEVICE void write(std::uint64_t local, const LookedRow& row, std::uint64_t gives) const {
+    per_dst[local] = static_cast<std::uint32_t>(gives);
+    original_ids[local] = static_cast<std::int64_t>(row.original_id);
+  }
+};
+
+/// Item k of row_bound reads the record of a node of the frontier, and says how many edges it gives.
+struct LookAtRows {
+  RowStep step;
+  RowNotes notes;
+
+  HOPFEED_HOST_DEVICE void operator()(std::uint64_t k) const {
+    if (k >= step.frontier()) {
+      step.offsets[k] = 0;
+      return;
+    }
+    const std::uint64_t i = step.row(k);
+    LookedRow row;
+    const std::uint64_t gives = RowLook(step).look(i, row);
+    step.rows[i] = row;
+    step.offsets[i] = gives;
+    notes.write(step.expanded() + i, row, gives);
+  }
+};
+
+/// RowOffsets are the numbers of the scan behind it, over row_bound + 1: where the edges of each row begin,
+/// and how many there are.
+struct RowOffsets {
+  RowStep step;
+
+  HOPFEED_HOST_DEVICE std::uint64_t number(std::uint64_t i) const {
+    return i < step.row_bound ? step.offsets[i] : 0;
   }
 };
 
@@ -285,7 +321,7 @@ class RowDraw {
         const std::uint32_t position = draw_alias(t, taken);
         if (!seen_.add(picks_, taken, position)) picks_[taken++] = position;
       }
-      if (taken < count_) step_.counters.raise(Fallback::kDrawsRemove);
+      if (taken < count_) raise(step_.flag, Fallback::kDrawsRemove);
       while (taken < count_) take(taken++, 0, 0, false);  // nobody will look at it
     }
   }
@@ -296,7 +332,7 @@ class RowDraw {
     const AliasEntry entry = step_.alias_entry(row_.place + draw.column);
     std::uint32_t position = alias_position(draw, entry);
     if (position >= row_.degree) {
-      step_.counters.raise(Fallback::kDamaged);
+      raise(step_.flag, Fallback::kDamaged);
       position = 0;
     }
     take(number, draw.column, position, !is_own(draw, entry));
@@ -317,12 +353,13 @@ class RowDraw {
   const Seen seen_;
 };
 
-/// Item i of row_bound draws for row i, of fanouts up to kMaxOwnDraws, or all of its edges.
+/// Item k of row_bound draws for a row, of fanouts up to kMaxOwnDraws, or all of its edges.
 struct DrawFew {
   RowStep step;
   bool only_with_excluded;  // TakeAll has the others
 
-  HOPFEED_HOST_DEVICE void operator()(std::uint64_t i) const {
+  HOPFEED_HOST_DEVICE void operator()(std::uint64_t k) const {
+    const std::uint64_t i = k < step.frontier() ? step.row(k) : k;
     if (step.offsets[i] == step.offsets[i + 1]) return;
     if (only_with_excluded && step.rows[i].population == step.rows[i].degree) return;
     std::uint32_t picks[kMaxOwnDraws];

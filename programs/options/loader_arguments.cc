@@ -72,10 +72,6 @@ void LoaderArguments::add_by_hand(CommandLine& line, const std::string& group) {
   if (group == "seeds") add_files_of_seeds(line);
   if (group == "links") add_files_of_links(line);
   if (group == "graph mode") add_graph_mode(line, graph_mode_, options_.execution.gpu.gpu_device);
-  if (group == "gpu cache")
-    line.option("--gpu-cache", gpu_cache_,
-                "Of batches that stay in a GPU's memory: the hottest feature rows lie there too: a share of "
-                "them (0.2), a size (4G) or auto (what fits into a quarter of the free memory; the default)");
   if (group != "partitions") return;
   line_ = &line;
   for (const std::string& option : partitions_.add(line)) of_workers_.emplace_back(&line, option);
@@ -144,17 +140,6 @@ void LoaderArguments::take_graph_mode() {
     gpu.graph_mode = hopfeed::take_graph_mode(graph_mode_, gpu.gpu_device, {options_.dataset},
                                               options_.execution.num_workers);
   check_gpu_graph_cache(gpu.gpu_graph_cache, gpu.graph_mode);
-}
-
-void LoaderArguments::take_gpu_cache(LocalExecution& execution) const {
-  if (!execution.gpu.device_batches) {
-    require_valid(gpu_cache_.empty(),
-                  fmt::format("--gpu-cache is {}, and batches do not stay in a GPU's memory; choose "
-                              "--graph-mode uva or cuda and a GPU to compute on, or leave it out",
-                              gpu_cache_));
-    return;
-  }
-  execution.gpu.gpu_cache = parse_cache_size(gpu_cache_.empty() ? kAuto : gpu_cache_, "--gpu-cache");
 }
 
 void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device) {

@@ -25,15 +25,12 @@ class LoaderArguments {
   LoaderArguments& operator=(const LoaderArguments&) = delete;
 
   /// Adds the options of these groups: those that fields name (Field::group), and "graph mode" (with
-  /// --gpu-device), "gpu cache" and "partitions". Throws std::logic_error for a group that there is not.
+  /// --gpu-device) and "partitions". Throws std::logic_error for a group that there is not.
   void add(CommandLine& line, const std::set<std::string>& groups);
 
   /// Reads the texts and files of the groups that were added. Throws kInvalid, kNotFound or kCorrupt naming
   /// option and file.
   void take();
-  /// What --gpu-cache says of batches that stay on a GPU; as many rows as fit where it was not given. Throws
-  /// kInvalid for text that is no size, and where it was given and batches do not stay there.
-  void take_gpu_cache(LocalExecution& execution) const;
   /// For a run whose batches come from servers: throws kInvalid naming an option that was given and is of
   /// sampling on this machine.
   void refuse_of_workers() const;
@@ -47,7 +44,7 @@ class LoaderArguments {
 
   LoaderOptions& options_;
   PartitionArguments partitions_;
-  std::string graph_mode_ = "cpu", gpu_cache_, plugin_;
+  std::string graph_mode_ = "cpu", plugin_;
   std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_;
   std::vector<std::pair<const CommandLine*, std::string>> of_workers_;  // where it was added, and its name
   const CommandLine* line_ = nullptr;                                   // that has --partitions

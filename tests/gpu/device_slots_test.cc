@@ -27,7 +27,7 @@ struct Device {
 std::unique_ptr<BatchStream> open_on(const Device& device, LoaderOptions options) {
   options.execution.gpu.graph_mode = device.mode;
   options.execution.gpu.device_batches = true;
-  options.execution.gpu.gpu_cache.ratio = HeldShare{device.held_millionths}.ratio();
+  options.execution.gpu.gpu_cache = CacheSize{.ratio = HeldShare{device.held_millionths}.ratio()};
   options.execution.worker_program = testing::program("fake_room_worker");
   options.deal.validate();
   options.execution.validate();

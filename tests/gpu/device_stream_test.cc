@@ -27,7 +27,7 @@ std::unique_ptr<BatchStream> open_on(LoaderOptions options, std::shared_ptr<gpu:
   options.execution.num_workers = 0;
   options.execution.gpu.graph_mode = mode;
   options.execution.gpu.device_batches = true;
-  options.execution.gpu.gpu_cache.ratio = HeldShare{held_millionths}.ratio();
+  options.execution.gpu.gpu_cache = CacheSize{.ratio = HeldShare{held_millionths}.ratio()};
   options.deal.validate();
   options.execution.validate();
   return DeviceStream::open(options, std::move(room));
@@ -81,7 +81,7 @@ TEST_F(DeviceBatches, WhatAnOptionGivesToRowsIsHeld_OrRefusedWithFigures) {
   o.execution.num_workers = 0;
   o.execution.gpu.graph_mode = GraphMode::kUva;
   o.execution.gpu.device_batches = true;
-  const auto device_rows = [&o](CacheSize cache, std::uint64_t free) {
+  const auto device_rows = [&o](std::optional<CacheSize> cache, std::uint64_t free) {
     o.execution.gpu.gpu_cache = cache;
     const std::unique_ptr<BatchStream> stream = DeviceStream::open(
         o, std::make_shared<gpu::DeviceRoomOn<gpu::SerialBackend>>(gpu::SerialBackend::Options{}, [free] {
@@ -93,14 +93,16 @@ TEST_F(DeviceBatches, WhatAnOptionGivesToRowsIsHeld_OrRefusedWithFigures) {
     return stream->stats().tiers.device_rows;
   };
   constexpr std::uint64_t kPlenty = std::uint64_t{1} << 40, kSome = std::uint64_t{1} << 28;
-  EXPECT_EQ(device_rows({}, kPlenty), 0);
-  const std::int64_t all = device_rows({.automatic = true}, kPlenty);
-  EXPECT_EQ(device_rows({.ratio = 1}, kPlenty), all);
-  const std::int64_t some = device_rows({.ratio = 1, .bytes = 1 << 13}, kPlenty);
+  EXPECT_EQ(device_rows(CacheSize{}, kPlenty), 0);
+  const std::int64_t all = device_rows(CacheSize{.automatic = true}, kPlenty);
+  EXPECT_EQ(device_rows({}, kPlenty), all) << "who says nothing has what fits";
+  EXPECT_EQ(device_rows(CacheSize{.ratio = 1}, kPlenty), all);
+  const std::int64_t some = device_rows(CacheSize{.ratio = 1, .bytes = 1 << 13}, kPlenty);
   EXPECT_GT(some, 0);
   EXPECT_LT(some, all);
-  EXPECT_NE(error_of([&] { device_rows({.ratio = 1, .bytes = kSome + 1}, kSome); }).find("--gpu-cache is"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { device_rows(CacheSize{.ratio = 1, .bytes = kSome + 1}, kSome); }).find("--gpu-cache is"),
+      std::string::npos);
 }
 
 TEST_F(DeviceBatches, WhatTheGraphAndHeldRowsTakeIsTold) {
@@ -260,7 +262,7 @@ TEST_F(DeviceBatches, OptionsThatExcludeEachOther_AreOneLine) {
             std::string::npos);
   EXPECT_NE(error([](LocalExecution& e) {
               e.gpu.device_batches = false;
-              e.gpu.gpu_cache.automatic = true;
+              e.gpu.gpu_cache = CacheSize{.automatic = true};
             }).find("gpu_cache"),
             std::string::npos);
 }

@@ -87,7 +87,9 @@ TEST_F(GraphModePrograms, OptionsThatExcludeEachOther_AreOneLine) {
 }
 
 TEST_F(GraphModePrograms, RowsOnAGpuAreOfBatchesThatStayThere) {
-  expect_refused(sample({"--gpu-cache", "0.5"}), "--gpu-cache is 0.5, and batches do not stay in a GPU's");
+  expect_refused(
+      sample({"--gpu-cache", "0.5"}),
+      "--gpu-cache is of batches that stay in a GPU's memory (--device-batches), and these do not");
   expect_refused(sample({"--device-batches"}), "choose graph mode uva or cuda");
 }
 

@@ -247,7 +247,7 @@ TEST_F(ServerPool, BatchesForAGpuOfTheServer_AreRefused) {
       << error;
   options.gpu = {.graph_mode = GraphMode::kUva, .device_batches = true};
   EXPECT_EQ(error_of([&] { options.validate(); }), error);
-  options.gpu = {.graph_mode = GraphMode::kUva, .gpu_cache = {.ratio = 0.5}};
+  options.gpu = {.graph_mode = GraphMode::kUva, .gpu_cache = CacheSize{.ratio = 0.5}};
   error = error_of([&] { options.validate(); });
   EXPECT_NE(error.find("gpu_cache is of batches that stay in a GPU's memory"), std::string::npos) << error;
   options.gpu = {.graph_mode = GraphMode::kUva};

@@ -59,7 +59,7 @@ TEST_F(CopiedBatches, OfABatchOnADevice_AreViewsOfItsMemory) {
   const auto on_host = std::make_unique<Loader>(options);
   options.execution.gpu.graph_mode = GraphMode::kUva;
   options.execution.gpu.device_batches = true;
-  options.execution.gpu.gpu_cache.ratio = 0.5;
+  options.execution.gpu.gpu_cache = CacheSize{.ratio = 0.5};
   const auto on_device = DeviceStream::open(options, std::make_shared<gpu::DeviceRoomOn<gpu::SerialBackend>>(
                                                          gpu::SerialBackend::Options{}, plenty));
   on_host->begin_epoch(0);

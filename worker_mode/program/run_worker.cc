@@ -127,7 +127,7 @@ class DeviceSlots {
         slots_(room_->import_slots(memory, config.device_fd, config.worker)),
         options_{.place = config.execution.gpu.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
                                                                               : gpu::GraphPlace::kHost,
-                 .cache = config.execution.gpu.gpu_cache,
+                 .cache = config.execution.gpu.row_cache(),
                  .graph_cache = config.execution.gpu.graph_cache(),
                  .sharers = config.gpu_cache_sharers} {}
   std::unique_ptr<BlockMaker> maker(const Dataset& dataset, const BatchSource& source,
