@@ -26,7 +26,7 @@ struct BenchOptions {
   bool verify = false;
   GraphMode graph_mode = GraphMode::kCpu;  // sampler, loader: what samples
   int gpu_device = 0;                      // the GPU that samples, as CUDA counts
-  bool device_batches = false;             // loader: batches lie in the GPU's memory
+  bool device_batches = false;             // loader: batches lie in the GPU's memory; sampler: samples do
   std::optional<CacheSize> gpu_graph_cache = {};
   std::string kind = "uniform";       // sampler: how neighbours are drawn
   std::string part = "all";           // server: what is measured

@@ -96,7 +96,7 @@ if ((gpu)); then
   status=0
   python3 "$root/bench/gpu/run.py" "$root" --bin "$bin" --out "$out" --part peers "${more[@]}" || status=$?
   [[ -z $json || ! -e $out/peers.json ]] || cp "$out/peers.json" "$json"
-  say "Figures: $out/peers.json, table: results.md"
+  [[ ! -e $out/peers.json ]] || say "Figures: $out/peers.json, table: results.md"
   exit "$status"
 fi
 seconds=${seconds:-3}

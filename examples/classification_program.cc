@@ -179,7 +179,10 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   std::vector<std::string> titles;
   for (const ModelRun& run : models) titles.push_back(title_of(run));
   const torch::Device device = device_of(arguments.process);
-  for (ModelRun& run : models) compute_on(device, arguments.process, run.training);
+  for (ModelRun& run : models) {
+    compute_on(device, arguments.process, run.training);
+    run.training.loader.execution.gpu.validate(run.training.loader.execution.num_workers);
+  }
   const std::filesystem::path& out = arguments.training.out;
   LoaderOptions placed = arguments.training.loader;
   const cpu_set_t all_cores = place_on_cores(arguments.process.cores, placed);

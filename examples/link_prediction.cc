@@ -156,6 +156,7 @@ void run(Arguments& a) {
   if (!a.test_links.empty()) training.test_pairs = read_links(a.test_links);
 
   compute_on(device_of(a.process), a.process, training);
+  training.loader.execution.gpu.validate(training.loader.execution.num_workers);
   place_on_cores(a.process.cores, training.loader);
   at::set_num_threads(a.process.threads);
   World world(world_options(a.process, training.device));

@@ -56,6 +56,7 @@ PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options) {
                              : nullptr,
           .connect_timeout = options.connect_timeout,
           .frame_deadline = std::clamp<std::chrono::milliseconds>(options.deadline / 4, 500ms, 30'000ms),
+          .token_field = "peer_token_file",
           .does = "draws",
           .since = ""}};
 }

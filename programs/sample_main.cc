@@ -79,6 +79,7 @@ void sample_one(const SampleArguments& arguments) {
                 "--at makes the batch in this process, from DIR; leave out --servers or --at");
   JsonReport report(arguments.json);
   const LoaderOptions& o = arguments.loader;
+  o.execution.gpu.validate(o.execution.num_workers);
   const std::vector<std::int64_t> at = parse_list(arguments.at, "--at");
   if (at.size() != 3)
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));

@@ -25,7 +25,7 @@ asio::awaitable<std::unique_ptr<Connection>> connect(const Caller& caller, const
 }
 
 asio::awaitable<Offer> log_in(Connection& connection, const Caller& caller) {
-  Offer offer = co_await login_as_client(connection, caller.token, caller.name);
+  Offer offer = co_await login_as_client(connection, caller.token, caller.name, caller.token_field);
   if (offer.rules != BatchSpec::kRules)
     throw Error(ErrorCode::kVersion,
                 fmt::format("{} {} by rules {}, and this hopfeed by rules {}{}; use one version everywhere",

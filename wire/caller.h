@@ -18,6 +18,7 @@ struct Caller {
   std::shared_ptr<TlsContext> tls = nullptr;    // null: plain
   std::chrono::milliseconds connect_timeout{};  // to connect, and as long again to log in
   std::chrono::milliseconds frame_deadline{};   // of ConnectionOptions
+  std::string_view token_field = "token_file";  // the option that gives the token, in messages
   /// For who is answered by another version: what is done by its rules, and why they have to be ours.
   std::string_view does = "makes batches", since = ": their bytes differ";
 };

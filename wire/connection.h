@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "wire/address.h"
 #include "wire/frame.h"
@@ -145,7 +146,7 @@ class Connection {
 /// refused, kInvalid where the server could not prove that it knows the token, kVersion where no common
 /// version is.
 asio::awaitable<Offer> login_as_client(Connection& connection, const std::string& token,
-                                       const std::string& name);
+                                       const std::string& name, std::string_view token_field = "token_file");
 /// Login, seen from a server; returns the client's name. Refuses by kRefused (after a fixed delay for a
 /// wrong proof, whatever was wrong with it), and throws the same.
 asio::awaitable<std::string> login_as_server(Connection& connection, const std::string& token,

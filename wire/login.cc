@@ -44,7 +44,8 @@ asio::awaitable<Bytes> expect(Connection& connection, FrameType type) {
 }
 
 /// kWelcome: the proof is checked before memory is taken for what is offered.
-asio::awaitable<Welcome> expect_welcome(Connection& connection, const Proof& proof) {
+asio::awaitable<Welcome> expect_welcome(Connection& connection, const Proof& proof,
+                                        std::string_view token_field) {
   const FrameHeader header = co_await expect_header(connection, FrameType::kWelcome);
   if (header.bytes < kProofBytes)
     throw Error(ErrorCode::kCorrupt, fmt::format("{} sent WELCOME without its proof", connection.peer()));
@@ -52,14 +53,15 @@ asio::awaitable<Welcome> expect_welcome(Connection& connection, const Proof& pro
   co_await connection.read(given);
   if (!same_proof(proof, given))
     throw Error(ErrorCode::kInvalid, fmt::format("{} does not know the token; give both sides the same {}",
-                                                 connection.peer(), marked("token_file")));
+                                                 connection.peer(), marked(token_field)));
   Bytes payload = co_await connection.read_payload(
       {.type = header.type, .request = header.request, .bytes = header.bytes - kProofBytes});
   payload.insert(payload.begin(), given.begin(), given.end());
   co_return from_bytes<Welcome>(payload);
 }
 
-asio::awaitable<Offer> client_login(Connection& connection, std::string token, std::string name) {
+asio::awaitable<Offer> client_login(Connection& connection, std::string token, std::string name,
+                                    std::string_view token_field) {
   const Nonce nonce = new_nonce();
   const std::uint16_t newest = connection.newest_version();
   connection.send(
@@ -73,16 +75,16 @@ asio::awaitable<Offer> client_login(Connection& connection, std::string token, s
                             challenge.version, versions(kOldestVersion, newest)));
   if (challenge.wants_token && token.empty())
     throw Error(ErrorCode::kInvalid,
-                fmt::format("{} wants a token; give {}, or set HOPFEED_TOKEN", peer, marked("token_file")));
+                fmt::format("{} wants a token; give {}, or set HOPFEED_TOKEN", peer, marked(token_field)));
   if (!challenge.wants_token && !token.empty())
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{} asks for no token, and so cannot show that it knows yours; start it with the "
                             "same {}, or give none",
-                            peer, marked("token_file")));
+                            peer, marked(token_field)));
   const Proof mine = make_proof("client", token, challenge.version, nonce, challenge.nonce),
               its = make_proof("server", token, challenge.version, nonce, challenge.nonce);
   connection.send(FrameType::kLogin, 0, to_bytes(Login{.proof = mine}));
-  Welcome welcome = co_await expect_welcome(connection, its);
+  Welcome welcome = co_await expect_welcome(connection, its, token_field);
   connection.set_open({.version = challenge.version, .checksums = welcome.offer.checksums});
   co_return std::move(welcome.offer);
 }
@@ -117,15 +119,16 @@ asio::awaitable<std::string> server_login(Connection& connection, const std::str
 }  // namespace
 
 asio::awaitable<Offer> login_as_client(Connection& connection, const std::string& token,
-                                       const std::string& name) {
-  return [](Connection& connection, std::string token, std::string name) -> asio::awaitable<Offer> {
+                                       const std::string& name, std::string_view token_field) {
+  return [](Connection& connection, std::string token, std::string name,
+            std::string_view token_field) -> asio::awaitable<Offer> {
     try {
-      co_return co_await client_login(connection, token, name);
+      co_return co_await client_login(connection, token, name, token_field);
     } catch (const Error&) {
       connection.close();  // the server need not wait for the rest
       throw;
     }
-  }(connection, token, name);
+  }(connection, token, name, token_field);
 }
 
 asio::awaitable<std::string> login_as_server(Connection& connection, const std::string& token,

@@ -1,6 +1,6 @@
 // Measures what the card and its bus to host memory can do, and whether the mechanisms that hopfeed's
-// CUDA design rests on work here. Plain C++ for the caller; the CUDA is in gpu_limits.cu, which only builds with
-// -DHOPFEED_CUDA=ON sees.
+// CUDA design rests on work here. Plain C++ for the caller; the CUDA is in gpu_limits.cu, which only builds
+// with -DHOPFEED_CUDA=ON see.
 //
 // UVA: kernels read pinned host memory in place (unified virtual addressing; the zero-copy sampling of Min et
 // al., "Large Graph Convolutional Network Training with GPU-Oriented Data Communication Architecture", VLDB

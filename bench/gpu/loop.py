@@ -89,6 +89,12 @@ def profile(loader, device, path: Path) -> None:
         file.write(traced.key_averages().table(sort_by="self_cpu_time_total", row_limit=25, max_name_column_width=40))
 
 
+def tell(report: dict, path: Path | None) -> None:
+    print(json.dumps(report))
+    if path:
+        path.write_text(json.dumps(report) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="hopfeed folder with attributes x and y and a split train")
@@ -131,7 +137,7 @@ def main() -> None:
     report |= parts_of_a_step(loader, device)
     if arguments.profile:
         profile(loader, device, arguments.profile)
-        print(json.dumps(report))
+        tell(report, arguments.json)
         return
     model = Sage(first.x.shape[1], 256, dataset.num_classes(), len(arguments.fanouts)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003, fused=device.type == "cuda")
@@ -160,10 +166,7 @@ def main() -> None:
     report["step_over_own"] = report["step_ms"] / report["own_step_ms"]
     if hasattr(loader, "close"):
         loader.close()
-    text = json.dumps(report)
-    print(text)
-    if arguments.json:
-        arguments.json.write_text(text + "\n")
+    tell(report, arguments.json)
 
 
 if __name__ == "__main__":

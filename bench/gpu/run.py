@@ -343,8 +343,8 @@ class Peers:
             report |= {f"{figure}_ratio": four_digits(statistics.median(ratios)) if ratios else None, f"{figure}_ratio_of_rounds": ratios}
         if place in self.why:
             report["why" if report["wholegraph"] is None else "a_round_failed"] = self.why[place]
-        if place in self.fell_back:
-            report["not_memory_type_continuous"] = self.fell_back[place]
+        if self.fell_back and self.types.get(place) == "torch":
+            report["not_memory_type_continuous"] = next(iter(self.fell_back.values()))
         return report
 
     def run(self) -> None:
@@ -374,7 +374,7 @@ def run(runner: Runner, arguments: argparse.Namespace) -> None:
     bench = runner.program("hopfeed-bench")
     data = str(arguments.data.resolve() if arguments.data else runner.out.parent / "gpu-graph")
     graph = Step("graph", [runner.program("hopfeed-partition"), "generate", data, "--nodes", str(arguments.nodes), "--edges", str(arguments.edges),
-                           "--features", "100", "--classes", "47", "--seed", "1", "--train-fraction", "0.08", "--threads", str(os.cpu_count())], 150)
+                           "--features", "100", "--classes", "47", "--seed", "1", "--train-fraction", "0.08", "--threads", str(os.cpu_count())], 600)
     beside = [graph] if MEASURED_ON_THE_GRAPH.intersection(arguments.part) and not Path(data, "meta.json").exists() else []
     if "tests" in arguments.part:
         beside += tests(runner)

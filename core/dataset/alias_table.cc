@@ -110,12 +110,8 @@ void alias_weights(const AliasTableView& table, std::uint64_t* out) {
   std::fill_n(out, table.count, 0);
   for (std::size_t i = 0; i < table.count; ++i) {
     const AliasEntry& entry = table[i];
-    if (entry.alias == i) {
-      out[i] += entry.threshold > 0 ? kColumn : 0;
-      continue;
-    }
-    out[i] += entry.threshold;
-    out[entry.alias] += kColumn - entry.threshold;
+    out[i] += own_of_column(entry, i);
+    out[entry.alias] += alias_of_column(entry, i);
   }
 }
 

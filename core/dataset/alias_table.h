@@ -19,8 +19,6 @@
 
 namespace hopfeed {
 
-inline constexpr std::uint64_t kColumn = std::uint64_t{1} << 32;
-
 /// Returns the first weight that nothing can be drawn by: negative, NaN or infinite; weights.size() where
 /// there is none.
 std::size_t first_bad_weight(std::span<const double> weights);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/batch/batch_key.h"
@@ -37,6 +38,37 @@ struct EpochOrder {
     else
       std::iota(out.begin(), out.end(), key.first);
   }
+};
+
+/// An OrderAhead has the entries of a batch before they are asked for: to shuffle those of a thousand seeds
+/// takes as long as a GPU samples them, so that it is done while the GPU works on the batch before.
+class OrderAhead {
+ public:
+  /// Makes the entries of a batch that is likely to be the next. Does nothing for one that cannot be.
+  void make(const EpochOrder& order, const BatchKey& key) {
+    key_ = {};
+    if (!order.shuffle || key.epoch < 0 || key.first < 0 || key.count < 1 || key.first > order.size ||
+        key.count > order.size - key.first)
+      return;
+    entries_.resize(static_cast<std::size_t>(key.count));
+    order.entries(key, entries_);
+    key_ = key;
+  }
+  /// Gives what EpochOrder::entries() gives.
+  void entries(const EpochOrder& order, const BatchKey& key, std::vector<std::int64_t>& out) {
+    if (key_ == key) {
+      out.swap(entries_);
+      key_ = {};
+      return;
+    }
+    out.resize(static_cast<std::size_t>(key.count));
+    order.entries(key, out);
+  }
+  std::size_t bytes() const { return entries_.capacity() * sizeof(std::int64_t); }
+
+ private:
+  BatchKey key_;  // count 0: of none
+  std::vector<std::int64_t> entries_;
 };
 
 }  // namespace hopfeed

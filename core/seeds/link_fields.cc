@@ -244,11 +244,11 @@ std::size_t LinkFields::bytes() const {
     numbers += list->capacity();
   for (const Entry& entry : entries_)
     numbers += entry.originals.capacity() + entry.ids.capacity() + entry.times.capacity();
-  return table_bytes() + excluded_.bytes() + numbers * sizeof(std::int64_t);
+  return table_bytes() + excluded_.bytes() + positions_.ahead.bytes() + numbers * sizeof(std::int64_t);
 }
 
 std::size_t LinkFields::scratch_bytes(std::int64_t positions) const {
-  std::int64_t numbers = (5 + 2) * positions;  // what the list gives, and the links' ends
+  std::int64_t numbers = (6 + 2) * positions;  // what the list gives, and the links' ends
   for (const SeedCount& entry : most_seeds(positions))
     numbers += 6 * entry.count;  // ends, their locals, negatives, entries
   std::size_t bytes = 2 * sizeof(std::int64_t) * static_cast<std::size_t>(numbers);  // of vectors that grew

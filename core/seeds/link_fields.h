@@ -22,6 +22,7 @@ class LinkFields : public SeedFields {
   LinkFields(const Dataset& dataset, const LinkList& list, const BatchOptions& options);
   std::int64_t size() const override { return list_.size(); }
   std::span<const TypedSeeds> seeds(const BatchKey& key) override;
+  void expect(const BatchKey& key) override { list_.expect(key, positions_); }
   const ExcludedEdges* excluded() const override {
     return options_.exclude == Exclude::kNone ? nullptr : &excluded_;
   }

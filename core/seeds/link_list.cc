@@ -35,12 +35,10 @@ LinkList::LinkList(std::span<const std::int64_t> pairs, LinkListOptions options)
 }
 
 void LinkList::links(const BatchKey& key, Positions& out) const {
-  const EpochOrder order{.size = size(), .shuffle = options_.shuffle, .what = "links"};
-  order.check(key);
+  order().check(key);
   const auto count = static_cast<std::size_t>(key.count);
   std::vector<std::int64_t>& index = out.input_id;
-  index.resize(count);
-  order.entries(key, index);
+  out.ahead.entries(order(), key, index);
   out.sources.resize(count);
   out.destinations.resize(count);
   out.labels.resize(has_labels() ? count : 0);

@@ -82,11 +82,11 @@ std::size_t NodeFields::bytes() const {
   for (const std::vector<std::int64_t>* list :
        {&positions_.input_id, &positions_.original_id, &positions_.times, &ids_, &times_})
     numbers += list->capacity();
-  return numbers * sizeof(std::int64_t);
+  return numbers * sizeof(std::int64_t) + positions_.ahead.bytes();
 }
 
 std::size_t NodeFields::scratch_bytes(std::int64_t positions) const {
-  return 10 * sizeof(std::int64_t) * static_cast<std::size_t>(positions);  // five vectors that grew
+  return 12 * sizeof(std::int64_t) * static_cast<std::size_t>(positions);  // six vectors that grew
 }
 
 }  // namespace hopfeed

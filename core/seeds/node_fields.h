@@ -18,6 +18,7 @@ class NodeFields : public SeedFields {
   NodeFields(const Dataset& dataset, const NodeList& list, const BatchOptions& options);
   std::int64_t size() const override { return list_.size(); }
   std::span<const TypedSeeds> seeds(const BatchKey& key) override;
+  void expect(const BatchKey& key) override { list_.expect(key, positions_); }
   const ExcludedEdges* excluded() const override { return nullptr; }
   std::vector<SeedCount> most_seeds(std::int64_t positions) const override;
   void lay_out(Store store, int type, const SeedRoom& room, BlockWriter& out, SeedArrays& at) const override;

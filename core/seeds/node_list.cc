@@ -18,20 +18,23 @@ NodeList::NodeList(std::span<const std::int64_t> original_ids, NodeListOptions o
 }
 
 void NodeList::seeds(const BatchKey& key, Positions& out) const {
-  const EpochOrder order{.size = size(), .shuffle = options_.shuffle, .what = "seeds"};
-  order.check(key);
+  order().check(key);
   std::vector<std::int64_t>& index = out.input_id;
-  index.resize(static_cast<std::size_t>(key.count));
-  out.original_id.resize(index.size());
   if (!options_.weights.empty()) {
+    index.resize(static_cast<std::size_t>(key.count));
     draw(key, index);
   } else {
-    order.entries(key, index);
+    out.ahead.entries(order(), key, index);
   }
+  out.original_id.resize(index.size());
   for (std::size_t i = 0; i < index.size(); ++i) out.original_id[i] = ids_[index[i]];
   out.times.resize(has_times() ? index.size() : 0);
   for (std::size_t i = 0; i < out.times.size(); ++i) out.times[i] = options_.times[index[i]];
   if (options_.named_by_node) std::ranges::copy(out.original_id, index.begin());
+}
+
+void NodeList::expect(const BatchKey& key, Positions& out) const {
+  if (options_.weights.empty()) out.ahead.make(order(), key);
 }
 
 void NodeList::draw(const BatchKey& key, std::span<std::int64_t> index) const {

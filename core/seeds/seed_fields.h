@@ -35,6 +35,8 @@ class SeedFields {
   /// Returns the seeds of a batch, views that hold until the next call. Throws kInvalid for a key outside the
   /// list.
   virtual std::span<const TypedSeeds> seeds(const BatchKey& key) = 0;
+  /// Does what takes time of a batch that is likely to be the next: any other may come all the same.
+  virtual void expect(const BatchKey& key) = 0;
   /// Returns the edges that neighbours must not come by in the batch of the last seeds(); null: none.
   virtual const ExcludedEdges* excluded() const = 0;
   /// Returns a bound on the seeds of each type in a batch of so many positions.

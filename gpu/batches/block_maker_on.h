@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/quantised_rows.h"
@@ -56,7 +58,7 @@ class BlockMakerOn final : public BlockMaker {
   }
   std::size_t sample(const BatchKey& key, HeldShare /*held*/) override {
     const std::span<const TypedSeeds> seeds = parts_.seeds.seeds(key);
-    key_ = key;
+    key_before_ = std::exchange(key_, key);
     on_cpu_ = sampler_.sample_there({.key = key, .seeds = seeds, .excluded = parts_.seeds.excluded()}) !=
               Fallback::kNone;
     if (on_cpu_) return cpu_.sample(key);
@@ -82,6 +84,7 @@ class BlockMakerOn final : public BlockMaker {
       gather();
       send_host_part(block);
       if (nearly_done) nearly_done();
+      expect_next();
     }
     backend().wait();
     if (!on_cpu_) count_rows();
@@ -196,7 +199,7 @@ class BlockMakerOn final : public BlockMaker {
       const AttrView attr = dataset_.attr(name.type, name.name);
       of_nodes.push_back({.partition_offsets = attr.partition_offsets, .row_bytes = attr.row_bytes});
     }
-    const std::size_t taken = engine_->graph_bytes() + ids_bytes_;
+    const std::size_t taken = engine_->graph_bytes() + engine_->device_bytes() + ids_bytes_;
     if (device.cache.any())
       held_ = fit_share(device.cache, of_nodes, device.free_bytes - std::min(taken, device.free_bytes));
     held_bytes_ = held_bytes(held_, of_nodes);
@@ -218,6 +221,22 @@ class BlockMakerOn final : public BlockMaker {
     if (name.store == Store::kNode) plan.held = held_rows(held_, attr.partition_offsets);
     plan.sort_ids = !plan.all_held();  // reads over UVA wait for the GPU's page tables else
     memory_->rows.push_back(std::make_unique<DeviceRows<Backend>>(backend(), plan));
+  }
+
+  /// Has the next batch's seeds shuffled while the device works. That there is no memory is its own trouble.
+  void expect_next() {
+    try {
+      parts_.seeds.expect(next_key());
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  /// Returns the batch that is likely to be the next: as far behind this one as this one is behind the last.
+  BatchKey next_key() const {
+    BatchKey next = key_;
+    const bool follows =
+        key_before_.count > 0 && key_before_.epoch == key_.epoch && key_before_.first < key_.first;
+    next.first += follows ? key_.first - key_before_.first : key_.count;
+    return next;
   }
 
   template <class T>
@@ -351,7 +370,7 @@ class BlockMakerOn final : public BlockMaker {
   std::unique_ptr<Memory> memory_;
 
   // What follows is of the batch under way.
-  BatchKey key_;
+  BatchKey key_, key_before_;
   bool on_cpu_ = false;
   BlockWriter writer_;
   BlockArrays::Counts counts_;

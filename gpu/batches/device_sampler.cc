@@ -28,7 +28,7 @@ const char* to_string(gpu::Fallback reason) {
     case gpu::Fallback::kWideRow:
       return "row of too many edges";
     case gpu::Fallback::kDrawsRemove:
-      return "weighted row of few heavy edges";
+      return "weighted rows of few heavy edges";
     case gpu::Fallback::kDamaged:
       return "damaged graph";
     case gpu::Fallback::kWarming:
@@ -97,6 +97,7 @@ gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) con
   plan.results_on_device = device.results_on_device;
   plan.device = device.device;
   plan.most_uncounted_edges = device.most_uncounted_edges;
+  plan.most_weights_left = device.most_weights_left;
   for (const EdgeTypePlan& type : types_) {
     const CscView& csc = type.csc;
     gpu::EdgePlan& edges = plan.edge_types.emplace_back();

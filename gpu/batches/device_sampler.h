@@ -30,6 +30,7 @@ struct DeviceSamplerOptions {
   gpu::EngineFactory make_engine;
   /// It is EnginePlan's; 0: count the edges of every hop.
   std::uint64_t most_uncounted_edges = gpu::EnginePlan{}.most_uncounted_edges;
+  std::uint64_t most_weights_left = gpu::EnginePlan{}.most_weights_left;  // EnginePlan's
   /// The engine is made on a thread of its own, since a CUDA context and a graph that is copied or pinned
   /// take seconds; the CPU samples meanwhile, also behind each restart of a worker. What goes wrong is thrown
   /// by the next sample().

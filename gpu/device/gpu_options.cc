@@ -63,9 +63,10 @@ void GpuOptions::visit(FieldVisitor& fields) {
               device_batches);
   fields.optional_cache_size(
       {.name = "gpu_cache",
-       .help = "Of batches that stay in a GPU's memory: the hottest feature rows lie there too: a share of "
-               "them (0.2), a size (4G) or auto (what fits into a quarter of the free memory; the default); "
-               "0: none",
+       .help =
+           "Of batches that stay in a GPU's memory: the hottest feature rows lie there too: a share of "
+           "them (0.2), a size (4G) or auto (what fits into a quarter of the memory that is free when the "
+           "loader opens; the default); 0: none",
        .group = "gpu cache",
        .of_workers = true},
       gpu_cache);
@@ -93,8 +94,9 @@ void GpuOptions::validate(std::int64_t num_workers) const {
                 "batches in a GPU's memory are made there: choose graph mode uva or cuda (it is cpu)");
   require_valid(
       device_batches || !gpu_cache || !gpu_cache->any(),
-      fmt::format("{} is of batches that stay in a GPU's memory ({}), and these do not; leave it out",
-                  marked("gpu_cache"), marked("device_batches")));
+      fmt::format("{} is of batches that stay in a GPU's memory, and these do not; choose {} uva or cuda and "
+                  "a GPU for the batches to stay on, or leave {} out",
+                  marked("gpu_cache"), marked("graph_mode"), marked("gpu_cache")));
   if (gpu_cache) gpu_cache->validate("gpu_cache");
   require_valid(
       worker_devices.empty() || (device_batches && num_workers > 0),

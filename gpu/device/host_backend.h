@@ -10,8 +10,8 @@
 //                       only by the time of wait()
 //   copy_rows           the same of rows of one width, which may lie farther apart on either side
 //   launch(n, kernel)   kernel(i) for each i below n, in any order
-//   scan(n, items, sums)   sums[i] = the sum of items.number(j) for j < i, for each i below n. number(i) is asked
-//                       once, and may read what lies at sums[i]
+//   scan(n, items, sums)   sums[i] = the sum of items.number(j) for j < i, for each i below n. number(i) is
+//                       asked once, and may read what lies at sums[i]
 //   sort_by             keys in rising order, each with its value, into other arrays; keys are not negative
 //                       and have so many bits
 //   wait                all of the above is done and can be read by the host

@@ -129,6 +129,7 @@ struct EngineSharedMemory {
         source_places(b),
         slots(b),
         sums(b),
+        weights_left(b),
         row_of(b),
         draws(b),
         numbers(b),
@@ -140,7 +141,7 @@ struct EngineSharedMemory {
         host_seed_index(b),
         host_seeds(b),
         host_streams(b) {}
-  Array<std::uint64_t> counts, places, source_places, slots, sums;
+  Array<std::uint64_t> counts, places, source_places, slots, sums, weights_left;
   Array<std::uint32_t> row_of, draws, numbers;
   Array<std::int64_t> keys, sorted_keys;
   Array<NodeStream> streams;  // [hops * edge types] of the batch's key
@@ -151,8 +152,8 @@ struct EngineSharedMemory {
   Pinned<NodeStream> host_streams;
   std::size_t device_bytes() const {
     return counts.bytes() + places.bytes() + source_places.bytes() + slots.bytes() + sums.bytes() +
-           row_of.bytes() + draws.bytes() + numbers.bytes() + keys.bytes() + sorted_keys.bytes() +
-           streams.bytes();
+           weights_left.bytes() + row_of.bytes() + draws.bytes() + numbers.bytes() + keys.bytes() +
+           sorted_keys.bytes() + streams.bytes();
   }
   std::size_t pinned_bytes() const {
     return host_counts.bytes() + host_hop_edges.bytes() + host_seed_index.bytes() + host_seeds.bytes() +

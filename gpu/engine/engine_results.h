@@ -36,6 +36,13 @@ struct EngineResults {
     result.seed_index = memory.host_seed_index.data();
   }
 
+  /// Returns whether rows of the type are read; else nothing has written its original ids.
+  bool has_rows(std::size_t type) const {
+    return std::any_of(plan.edge_types.begin(), plan.edge_types.end(), [type](const EdgePlan& edges) {
+      return static_cast<std::size_t>(edges.dst_type) == type;
+    });
+  }
+
  private:
   template <class T>
   void copy_out(const T* from, DeviceArray<Backend, T, Where::kPinned>& to, std::uint64_t bound,
@@ -46,7 +53,6 @@ struct EngineResults {
 
   void copy_out_nodes(std::size_t t) const {
     EngineNodesMemory<Backend>& from = nodes[t];
-    const int type = static_cast<int>(t);
     const std::uint64_t* count = cell(nodes_behind(t, plan.hops));
     if (plan.trees) {
       from.host_ids.reserve(from.bound);
@@ -56,7 +62,7 @@ struct EngineResults {
     } else {
       copy_out(reinterpret_cast<const std::int64_t*>(from.ids.data()), from.host_ids, from.bound, count);
     }
-    if (has_rows(type))
+    if (has_rows(t))
       copy_out(from.original_ids.data(), from.host_original_ids, from.expanded_bound, cell(expanded(t)));
   }
   const std::uint64_t* cell(int number) const { return memory.counts.data() + number; }
@@ -72,12 +78,6 @@ struct EngineResults {
   int expanded(std::size_t type) const {
     return plan.hops == 0 ? BatchCells::kZero : nodes_behind(type, plan.hops - 1);
   }
-  /// Returns whether rows of the type are read; else nothing has written its original ids.
-  bool has_rows(int type) const {
-    return std::any_of(plan.edge_types.begin(), plan.edge_types.end(),
-                       [type](const EdgePlan& edges) { return edges.dst_type == type; });
-  }
-
   void copy_out_edges(std::size_t e) const {
     EngineEdgesMemory<Backend>& from = edges[e];
     const EdgePlan& type = plan.edge_types[e];

@@ -70,6 +70,8 @@ struct EnginePlan {
   /// A batch can have at most so many edges before it counts them hop by hop, which needs one more wait each;
   /// with no more, memory is taken for that many at once.
   std::uint64_t most_uncounted_edges = std::uint64_t{1} << 25;
+  /// The weighted rows of a hop from which draws remove may have so many edges together.
+  std::uint64_t most_weights_left = std::uint64_t{1} << 23;
 };
 
 struct EngineSeeds {

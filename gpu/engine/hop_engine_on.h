@@ -1,8 +1,8 @@
 // HopEngineOn is the device sampler's algorithm over a backend (host_backend.h says what one is), hop by hop
 // and edge type by edge type in the dataset's order, as NeighborSampler's. The host asks for work and mostly
-// does not wait: how many nodes and edges there are is known to the device alone (Counters), and launches are
-// as long as bounds say. Where bounds are too large, or all neighbours are taken, a hop's edges are counted
-// first, and the host waits for their number.
+// does not wait: how many nodes and edges there are is known to the device alone (BatchCells), and launches
+// are as long as bounds say. Where bounds are too large, or all neighbours are taken, a hop's edges are
+// counted first, and the host waits for their number.
 //
 //   each hop, for each edge type
 //     uniform draws of few     all up to the slots     DrawInPlace
@@ -37,7 +37,7 @@ class HopEngineOn : public HopEngine {
  public:
   /// `options` are the backend's.
   HopEngineOn(const EnginePlan& plan, const typename Backend::Options& options)
-      : plan_(plan), bounds_(plan_), backend_(options), memory_(backend_) {
+      : plan_(checked(plan)), bounds_(plan_), backend_(options), memory_(backend_) {
     const typename Backend::Scope scope(backend_);
     hot_ = hot_share(plan_);
     graph_bytes_ = hot_bytes(plan_, hot_);
@@ -51,6 +51,7 @@ class HopEngineOn : public HopEngine {
     cells_ = {static_cast<int>(nodes_.size()), static_cast<int>(edges_.size()), plan_.hops};
     memory_.counts.reserve(static_cast<std::uint64_t>(cells_.size()));
     memory_.host_counts.reserve(static_cast<std::uint64_t>(cells_.size()));
+    memory_.weights_left.reserve(most_weights_left());
     backend_.wait();  // the plan's arrays were copied from
   }
 
@@ -63,7 +64,7 @@ class HopEngineOn : public HopEngine {
     const bool known = shape != nullptr && shape->generation == backend_.generation();
     if (!known) {
       counted_ = false;
-      if (const Fallback reason = ask(request); reason != Fallback::kNone) return reason;
+      if (const Fallback reason = ask_whole(request); reason != Fallback::kNone) return reason;
       if (shape != nullptr && !counted_) *shape = {shape->seeds, backend_.generation(), marks_, {}};
       return tell();
     }
@@ -101,11 +102,6 @@ class HopEngineOn : public HopEngine {
   }
 
  private:
-  template <class T>
-  using Array = DeviceArray<Backend, T>;
-  template <class T>
-  using Pinned = DeviceArray<Backend, T, Where::kPinned>;
-
   static constexpr std::uint64_t kFewRows = 64;  // are read as they come
 
   using Nodes = EngineNodesMemory<Backend>;
@@ -145,6 +141,13 @@ class HopEngineOn : public HopEngine {
     edges.view.num_src = static_cast<std::uint64_t>(plan_.num_nodes[static_cast<std::size_t>(plan.src_type)]);
   }
 
+  /// Numbers of edges and places in them have 31 bits.
+  static EnginePlan checked(EnginePlan plan) {
+    plan.most_uncounted_edges =
+        std::min(plan.most_uncounted_edges, static_cast<std::uint64_t>(kMaxBatchNodes));
+    return plan;
+  }
+
   typename Backend::Recording record(const EngineRequest& request) {
     backend_.begin_recording();
     try {
@@ -168,6 +171,16 @@ class HopEngineOn : public HopEngine {
     std::copy_n(request.streams, num_streams(), memory_.host_streams.data());
   }
   std::size_t num_streams() const { return static_cast<std::size_t>(plan_.hops) * edges_.size(); }
+
+  /// Does what ask() does. Where that fails in the middle, what it has asked for still reads the seeds.
+  Fallback ask_whole(const EngineRequest& request) {
+    try {
+      return ask(request);
+    } catch (...) {
+      backend_.wait();
+      throw;
+    }
+  }
 
   /// Asks for all work of a batch. Returns kNone, unless what it counted meanwhile says that the device
   /// cannot do it.
@@ -327,16 +340,11 @@ class HopEngineOn : public HopEngine {
       const std::uint64_t before = nodes.expanded_bound;
       nodes.expanded_bound = std::min(bounds_.all_nodes(t), before + nodes.frontier_bound);
       nodes.original_ids.reserve(nodes.expanded_bound, before);
-      nodes.in_order = sorts_rows() && has_rows(t) && nodes.frontier_bound >= kFewRows;
+      nodes.in_order = sorts_rows() && results().has_rows(t) && nodes.frontier_bound >= kFewRows;
       if (nodes.in_order) sort_rows(t);
     }
   }
   bool sorts_rows() const { return place() == GraphPlace::kHost && hot_.millionths < HeldShare::kAll; }
-  bool has_rows(std::size_t type) const {
-    return std::any_of(plan_.edge_types.begin(), plan_.edge_types.end(), [type](const EdgePlan& edges) {
-      return static_cast<std::size_t>(edges.dst_type) == type;
-    });
-  }
 
   void sort_rows(std::size_t type) {
     Nodes& nodes = nodes_[type];
@@ -377,10 +385,22 @@ class HopEngineOn : public HopEngine {
     step.dst_ids = dst.ids.data();
     step.row_bound = dst.frontier_bound;
     step.order = dst.in_order ? dst.order.data() : nullptr;
+    step.notes = {dst.original_ids.data(), edges.per_dst.data()};
+    step.left = {memory_.weights_left.data(), most_weights_left(), cell(BatchCells::kSummed)};
   }
-  RowNotes notes(std::size_t e) const {
-    const Nodes& dst = nodes_[static_cast<std::size_t>(plan_.edge_types[e].dst_type)];
-    return {dst.original_ids.data(), edges_[e].per_dst.data()};
+
+  /// Returns how many edges a hop's weighted rows from which draws remove have at most. In trees a row comes
+  /// as often as there are trees.
+  std::uint64_t most_weights_left() const {
+    std::uint64_t most = 0;
+    for (const EdgePlan& plan : plan_.edge_types) {
+      const bool draws =
+          std::any_of(plan.fanouts.begin(), plan.fanouts.end(), [](std::int64_t f) { return f > 0; });
+      if (plan.alias_bytes == 0 || plan_.replace || !draws) continue;
+      for (const HostPart& part : plan.parts)
+        most += plan_.trees ? plan_.most_weights_left : static_cast<std::uint64_t>(part.num_edges);
+    }
+    return std::min(most, plan_.most_weights_left);
   }
 
   /// Returns whether each row's draws are few and need no more than its length and its number.
@@ -397,7 +417,7 @@ class HopEngineOn : public HopEngine {
     edges.offsets.reserve(step.row_bound + 1);
     step.rows = edges.rows.data();
     step.offsets = edges.offsets.data();
-    backend_.launch(step.row_bound, LookAtRows{step, notes(e)});
+    backend_.launch(step.row_bound, LookAtRows{step});
     backend_.scan(step.row_bound + 1, RowOffsets{step}, step.offsets);
   }
 
@@ -488,8 +508,8 @@ class HopEngineOn : public HopEngine {
     ids.edges_after = cell(edges.now);
     if (edges.in_place) {
       const bool asked = plan_.edge_ids || plan.positions;
-      backend_.launch(ids.bound + 1, DrawInPlace{edges.step, ids, notes(e), plan_.trees,
-                                                 asked ? memory_.places.data() : nullptr});
+      backend_.launch(ids.bound + 1,
+                      DrawInPlace{edges.step, ids, plan_.trees, asked ? memory_.places.data() : nullptr});
     } else {
       backend_.launch(ids.bound + 1, ReadEdges{edges.step, ids, plan_.trees});
     }

@@ -28,11 +28,12 @@ HOPFEED_HOST_DEVICE inline std::uint64_t atomic_swap_if(std::uint64_t* at, std::
 #endif
 }
 
-HOPFEED_HOST_DEVICE inline void atomic_add(std::uint64_t* at, std::uint64_t value) {
+/// Returns what was there before.
+HOPFEED_HOST_DEVICE inline std::uint64_t atomic_add(std::uint64_t* at, std::uint64_t value) {
 #ifdef __CUDA_ARCH__
-  atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+  return atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
 #else
-  __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+  return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 #endif
 }
 

@@ -17,7 +17,7 @@ enum class Fallback : std::uint64_t {
   kKind,         // the device does not sample so
   kTooLarge,     // more seeds, nodes or edges than local ids or the memory pool take
   kWideRow,      // a row of 2^32 edges or more
-  kDrawsRemove,  // a weighted row that gives too few edges by rejection
+  kDrawsRemove,  // weighted rows that give too few edges by rejection, and are too long to go on here
   kDamaged,      // offsets that fall, ids out of range: the CPU sampler says where
   kWarming,      // the device is not up yet (DeviceSamplerOptions::warm)
   kEnd
@@ -115,11 +115,12 @@ struct EdgePlace {
 struct BatchCells {
   static constexpr int kFlag = 0;  // greatest Fallback that any kernel met
   static constexpr int kZero = 1;
+  static constexpr int kSummed = 2;  // words that a hop's weighted rows sum up in (WeightsLeft)
   int node_types = 0, edge_types = 0, hops = 0;
 
   int size() const { return edges(hops, 0); }
   /// Returns the cell of a type's nodes behind the seeds.
-  int seeds(int node_type) const { return 2 + node_type; }
+  int seeds(int node_type) const { return 3 + node_type; }
   /// Returns the cell of the nodes of an edge type's sources behind its step in a hop.
   int nodes(int hop, int edge_type) const { return seeds(node_types) + hop * edge_types + edge_type; }
   /// Returns the cell of an edge type's edges behind its step in a hop.

@@ -1,4 +1,5 @@
-// These kernels read drawn edges and give their sources local ids in order of first appearance.
+// These kernels give the sources of drawn edges local ids in order of first appearance. DrawInPlace draws
+// them too.
 //
 // A hash table per node type has of each node of the batch its local id, or, while a step is under way, the
 // least number of the edges that bring it: kPending | number, by an atomic minimum, which leaves local ids
@@ -86,7 +87,7 @@ struct IdStep {
   std::uint64_t* edges_after = nullptr;
 };
 
-/// Item i of two, or of the streams if they are more, begins a batch: no counts, and its streams.
+/// Item i of the streams, or one item if there are none, begins a batch: no counts, and its streams.
 struct BeginBatch {
   std::uint64_t* counts;
   const NodeStream* host_streams;
@@ -126,13 +127,12 @@ HOPFEED_HOST_DEVICE inline std::uint64_t insert_source(const RowStep& rows, cons
   return step.table.insert(tree | static_cast<std::uint64_t>(source), kPending | number);
 }
 
-/// Item t of row_bound * fanout + 1 does all of a hop of uniform draws of few up to the slots: it looks at its
-/// row, draws, reads and inserts. Items of a row do the same work up to their own draw, side by side: that is
+/// Item t of row_bound * fanout + 1 does all of a hop of uniform draws of few up to the slots: it looks at
+/// its row, draws, reads and inserts. Items of a row do the same work up to their own draw, side by side: that is
 /// less than to pass it on. Numbers are row * fanout + draw, in any order of the rows.
 struct DrawInPlace {
   RowStep rows;
   IdStep step;
-  RowNotes notes;
   bool trees;
   std::uint64_t* places;  // [row_bound * fanout]; null: nobody asks for what else an edge has
 
@@ -147,7 +147,7 @@ struct DrawInPlace {
     const std::uint64_t i = rows.row(k), number = i * fanout + j;
     LookedRow row;
     const std::uint64_t gives = RowLook(rows).look(i, row);
-    if (j == 0) notes.write(rows.expanded() + i, row, gives);
+    if (j == 0) rows.notes.write(rows.expanded() + i, row, gives);
     if (j >= gives) {
       step.slots[number] = kNoSlot;
       return;
@@ -181,11 +181,11 @@ struct ReadEdges {
   bool trees;
 
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t e) const {
-    if (e >= rows.num_edges()) {
+    const std::uint64_t place = e < rows.num_edges() ? rows.places[e] : kNoPlace;
+    if (place == kNoPlace) {
       step.slots[e] = kNoSlot;
       return;
     }
-    const std::uint64_t place = rows.places[e];
     const DevicePart& part = rows.edges.parts[EdgePlace::part(place)];
     step.slots[e] =
         insert_source(rows, step, trees, rows.row_of[e], source_of(part, e, EdgePlace::position(place)), e);

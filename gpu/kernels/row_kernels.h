@@ -13,7 +13,8 @@
 
 namespace hopfeed::gpu {
 
-inline constexpr std::uint32_t kMaxOwnDraws = 32;  // of a row, in its thread's own memory
+inline constexpr std::uint32_t kMaxOwnDraws = 32;             // of a row, in its thread's own memory
+inline constexpr std::uint64_t kNoPlace = ~std::uint64_t{0};  // of an edge that was not drawn after all
 
 /// A LookedRow is a row of the frontier, once it was looked at.
 struct LookedRow {
@@ -22,6 +23,35 @@ struct LookedRow {
   std::uint64_t population = 0;  // are not excluded
   std::uint64_t original_id = 0;
   std::uint64_t begin = 0, length = 0;  // of temporal draws: of the whole row
+};
+
+/// RowNotes are what a batch has of each expanded node, by local id.
+struct RowNotes {
+  std::int64_t* original_ids = nullptr;
+  std::uint32_t* per_dst = nullptr;  // edges
+
+  HOPFEED_HOST_DEVICE void write(std::uint64_t local, const LookedRow& row, std::uint64_t gives) const {
+    per_dst[local] = static_cast<std::uint32_t>(gives);
+    original_ids[local] = static_cast<std::int64_t>(row.original_id);
+  }
+};
+
+/// WeightsLeft is memory for the weights of rows from which draws remove (weighted_rule.h), of all edge types
+/// of a hop: which words are whose comes as threads ask, and shows in nothing.
+struct WeightsLeft {
+  /// A row is one thread's work, which goes over the row for each draw.
+  static constexpr std::uint64_t kMostSteps = 1 << 14;
+  std::uint64_t* words = nullptr;
+  std::uint64_t size = 0;
+  std::uint64_t* taken = nullptr;  // cell: how many of them
+
+  /// Returns as many words as a row has edges, or null where there are not so many, or `draws` are more work
+  /// than a thread's.
+  HOPFEED_HOST_DEVICE std::uint64_t* take(std::uint64_t count, std::uint32_t draws) const {
+    if (count * (draws + 1) > kMostSteps) return nullptr;
+    const std::uint64_t at = atomic_add(taken, count);
+    return at + count <= size ? words + at : nullptr;
+  }
 };
 
 /// A RowStep is what the kernels of one edge type in one hop share.
@@ -48,6 +78,8 @@ struct RowStep {
   std::uint64_t* places = nullptr;         // [edges] of the drawn edges
   std::uint64_t* source_places = nullptr;  // [edges] of weighted draws: twice the column, and one for aliases
   std::uint32_t* row_of = nullptr;         // [edges]
+  RowNotes notes;
+  WeightsLeft left;  // of weighted draws without replacement
 
   HOPFEED_HOST_DEVICE std::uint64_t expanded() const { return *frontier_begin; }
   HOPFEED_HOST_DEVICE std::uint64_t frontier() const { return *frontier_end - *frontier_begin; }
@@ -173,23 +205,12 @@ class RowLook {
   const RowStep& step_;
 };
 
-/// RowNotes are what a batch has of each expanded node, by local id.
-struct RowNotes {
-  std::int64_t* original_ids;
-  std::uint32_t* per_dst;  // edges
-
-  HOPFEED_HOST_DEVICE void write(std::uint64_t local, const LookedRow& row, std::uint64_t gives) const {
-    per_dst[local] = static_cast<std::uint32_t>(gives);
-    original_ids[local] = static_cast<std::int64_t>(row.original_id);
-  }
-};
-
 /// Item k of row_bound reads the record of a node of the frontier, and says how many edges it gives.
 struct LookAtRows {
   RowStep step;
-  RowNotes notes;
 
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t k) const {
+    if (k == 0) *step.left.taken = 0;
     if (k >= step.frontier()) {
       step.offsets[k] = 0;
       return;
@@ -199,7 +220,7 @@ struct LookAtRows {
     const std::uint64_t gives = RowLook(step).look(i, row);
     step.rows[i] = row;
     step.offsets[i] = gives;
-    notes.write(step.expanded() + i, row, gives);
+    step.notes.write(step.expanded() + i, row, gives);
   }
 };
 
@@ -321,9 +342,48 @@ class RowDraw {
         const std::uint32_t position = draw_alias(t, taken);
         if (!seen_.add(picks_, taken, position)) picks_[taken++] = position;
       }
-      if (taken < count_) raise(step_.flag, Fallback::kDrawsRemove);
-      while (taken < count_) take(taken++, 0, 0, false);  // nobody will look at it
+      if (taken < count_) draw_and_remove(taken);
     }
+  }
+
+  /// Goes on behind `taken` draws, whose positions are picks_, as WeightedPicker does: draws fall into what
+  /// the weights that are left sum up to, in the order of the row. A row may run out of weights.
+  HOPFEED_HOST_DEVICE void draw_and_remove(std::uint32_t taken) const {
+    std::uint64_t* const left = step_.left.take(row_.degree, count_ - taken);
+    if (left == nullptr) raise(step_.flag, Fallback::kDrawsRemove);
+    std::uint64_t total = left == nullptr ? 0 : sum_up(left);
+    for (std::uint32_t j = 0; j < taken && total > 0; ++j) remove(left, picks_[j], total);
+    for (std::uint32_t t = max_attempts(count_); taken < count_ && total > 0; ++t) {
+      std::uint64_t at = draw_below_wide(stream(), t, total);
+      std::uint32_t position = 0;
+      while (left[position] <= at) at -= left[position++];
+      take(taken++, position, position, false);
+      remove(left, position, total);
+    }
+    step_.notes.per_dst[step_.expanded() + i_] = taken;
+    for (; taken < count_; ++taken) step_.places[first_ + taken] = kNoPlace;
+  }
+
+  /// Writes what each edge weighs (alias_weights), and returns the sum.
+  HOPFEED_HOST_DEVICE std::uint64_t sum_up(std::uint64_t* left) const {
+    std::uint64_t total = 0;
+    for (std::uint64_t i = 0; i < row_.degree; ++i) left[i] = 0;
+    for (std::uint64_t i = 0; i < row_.degree; ++i) {
+      const AliasEntry entry = step_.alias_entry(row_.place + i);
+      if (entry.alias >= row_.degree) {
+        raise(step_.flag, Fallback::kDamaged);
+        return 0;
+      }
+      const std::uint64_t own = own_of_column(entry, i), alias = alias_of_column(entry, i);
+      left[i] += own;
+      left[entry.alias] += alias;
+      total += own + alias;
+    }
+    return total;
+  }
+  HOPFEED_HOST_DEVICE static void remove(std::uint64_t* left, std::uint32_t position, std::uint64_t& total) {
+    total -= left[position];
+    left[position] = 0;
   }
 
   /// Has draw t become edge `number` of the row, unless it is a repeat.

@@ -13,7 +13,6 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/program/field_options.h"
-#include "core/program/parse_option.h"
 #include "core/program/patient_write.h"
 #include "gpu/device/auto_graph_mode.h"
 #include "peers/peer_network.h"

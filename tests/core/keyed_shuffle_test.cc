@@ -1,5 +1,6 @@
 // The keyed shuffle: a bijection for every size, pairs of positions uniform where small-domain ciphers fail.
 #include "core/draws/keyed_shuffle.h"
+#include "core/draws/epoch_order.h"
 
 #include <gtest/gtest.h>
 
@@ -84,6 +85,33 @@ TEST_P(OrderedPairs, OfPositionsAreUniform) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, OrderedPairs, ::testing::Values(5, 16, 140));
+
+// What was made ahead is of its key alone; whatever was expected, a batch has its own entries.
+TEST(OrderAhead, WhateverIsExpected_ABatchHasItsEntries) {
+  for (const bool shuffle : {true, false}) {
+    const EpochOrder order{.size = 1'000, .shuffle = shuffle};
+    const BatchKey asked{.seed = 3, .epoch = 2, .first = 640, .count = 64};
+    std::vector<std::int64_t> want(64), got;
+    order.entries(asked, want);
+    std::vector<BatchKey> expected(9, asked);
+    expected[1].first = 576;
+    expected[2].count = 63;
+    expected[3].epoch = 1;
+    expected[4].seed = 4;
+    expected[5].first = 990;  // 64 from there on are more than there are
+    expected[6].first = -1;
+    expected[7].count = 0;
+    expected[8].first = INT64_MAX;
+    for (const BatchKey& key : expected) {
+      OrderAhead ahead;
+      ahead.make(order, key);
+      ahead.entries(order, asked, got);
+      EXPECT_EQ(got, want);
+      ahead.entries(order, asked, got);  // again, with nothing made
+      EXPECT_EQ(got, want);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace hopfeed

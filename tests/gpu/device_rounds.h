@@ -190,11 +190,12 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
     for (int configuration = 0; configuration < kConfigurations; ++configuration) {
       const BatchOptions options = rounds.device_options(graph, run.kinds);
       SCOPED_TRACE("round " + std::to_string(round) + ", options " + options.to_json());
-      const std::uint64_t bounds[] = {0, 40, 1'000, 1 << 20};
+      const std::uint64_t bounds[] = {0, 40, 1'000, 1 << 20}, weights_left[] = {50, 1'000, 1 << 20, 1 << 20};
       DeviceSampler device(dataset, options,
                            {.place = rounds.below(2) ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
                             .make_engine = run.engine(rounds),
                             .most_uncounted_edges = bounds[rounds.below(4)],
+                            .most_weights_left = weights_left[rounds.below(4)],
                             .hot = random_hot(rounds)});
       NeighborSampler cpu(dataset, options);
       std::vector<SeedCount> most_seeds;  // of all batches

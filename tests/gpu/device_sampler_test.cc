@@ -37,11 +37,12 @@ TEST(DeviceSampler, OfExcludedEdges_GivesWhatTheCpuGives) {
   expect_all_there(counts);
 }
 
-// A third of all weights is zero, so that many rows give too few edges by rejection.
+// A third of all weights is zero, so that many rows give too few edges by rejection. Where there is little
+// memory for what is left of them, the batch is the CPU's.
 TEST(DeviceSampler, OfWeightedDraws_GivesWhatTheCpuGives) {
   const DeviceCounts counts = rounds_of(DeviceKinds::kWeighted, 13);
   EXPECT_EQ(counts.otherwise, 0u);
-  EXPECT_GT(counts.there, counts.removed / 2);
+  EXPECT_GT(counts.there, 4 * counts.removed);
   EXPECT_GT(counts.removed, 0u);
 }
 

@@ -89,7 +89,7 @@ TEST_F(GraphModePrograms, OptionsThatExcludeEachOther_AreOneLine) {
 TEST_F(GraphModePrograms, RowsOnAGpuAreOfBatchesThatStayThere) {
   expect_refused(
       sample({"--gpu-cache", "0.5"}),
-      "--gpu-cache is of batches that stay in a GPU's memory (--device-batches), and these do not");
+      "--gpu-cache is of batches that stay in a GPU's memory, and these do not; choose --graph-mode uva");
   expect_refused(sample({"--device-batches"}), "choose graph mode uva or cuda");
 }
 

@@ -245,7 +245,7 @@ TEST_F(PeerFaults, MachinesThatDoNotFit_AreOneLineEach) {
   expect_part(error(machine(0, {address}), 3), "has another cut of the dataset (2 partitions");
   PeerOptions without_token = machine(0, {address});
   without_token.token = {};
-  expect_part(error(without_token), "token");
+  expect_part(error(without_token), "wants a token; give peer_token_file");
   // Another graph by the same name.
   const std::filesystem::path other_graph = folder() / "other";
   const testing::TinyGraph graph =
