@@ -313,7 +313,8 @@ Report bench_sampler(const BenchOptions& options) {
   const BatchOptions batch = batch_options(options, dataset, options.kind);
   Workload workload(options, dataset, batch);
   if (options.device_batches && workload.device() == nullptr)
-    throw Error(ErrorCode::kUnsupported, "a GPU does not sample --kind " + options.kind + "; leave out --device-batches");
+    throw Error(ErrorCode::kUnsupported,
+                "a GPU does not sample --kind " + options.kind + "; leave out --device-batches");
   std::optional<Dataset> untyped;
   if (options.kind == "hetero")
     untyped.emplace(dataset_folder(options), DatasetOptions{.huge_pages = options.huge_pages});

@@ -38,37 +38,29 @@ struct EpochOrder {
     else
       std::iota(out.begin(), out.end(), key.first);
   }
-};
 
-/// An OrderAhead has the entries of a batch before they are asked for: to shuffle those of a thousand seeds
-/// takes as long as a GPU samples them, so that it is done while the GPU works on the batch before.
-class OrderAhead {
- public:
-  /// Makes the entries of a batch that is likely to be the next. Does nothing for one that cannot be.
-  void make(const EpochOrder& order, const BatchKey& key) {
-    key_ = {};
-    if (!order.shuffle || key.epoch < 0 || key.first < 0 || key.count < 1 || key.first > order.size ||
-        key.count > order.size - key.first)
+  /// Makes the entries of a batch that is likely to be the next, and tells in `of` whose they are: to shuffle
+  /// those of a thousand seeds takes as long as a GPU samples them. Does nothing for one that cannot be.
+  void expect(const BatchKey& key, BatchKey& of, std::vector<std::int64_t>& ahead) const {
+    of = {};
+    if (!shuffle || key.epoch < 0 || key.first < 0 || key.count < 1 || key.first > size ||
+        key.count > size - key.first)
       return;
-    entries_.resize(static_cast<std::size_t>(key.count));
-    order.entries(key, entries_);
-    key_ = key;
+    ahead.resize(static_cast<std::size_t>(key.count));
+    entries(key, ahead);
+    of = key;
   }
-  /// Gives what EpochOrder::entries() gives.
-  void entries(const EpochOrder& order, const BatchKey& key, std::vector<std::int64_t>& out) {
-    if (key_ == key) {
-      out.swap(entries_);
-      key_ = {};
+  /// Gives the entries of a batch that was checked, those that expect() made where they are its.
+  void take_entries(const BatchKey& key, BatchKey& of, std::vector<std::int64_t>& ahead,
+                    std::vector<std::int64_t>& out) const {
+    if (of == key) {
+      out.swap(ahead);
+      of = {};
       return;
     }
     out.resize(static_cast<std::size_t>(key.count));
-    order.entries(key, out);
+    entries(key, out);
   }
-  std::size_t bytes() const { return entries_.capacity() * sizeof(std::int64_t); }
-
- private:
-  BatchKey key_;  // count 0: of none
-  std::vector<std::int64_t> entries_;
 };
 
 }  // namespace hopfeed

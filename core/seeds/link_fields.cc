@@ -239,12 +239,12 @@ std::size_t LinkFields::bytes() const {
   std::size_t numbers = 0;
   for (const Ids* list :
        {&positions_.input_id, &positions_.sources, &positions_.destinations, &positions_.labels,
-        &positions_.times, &link_sources_, &link_destinations_, &drawn_.sources, &drawn_.destinations,
-        &sources_, &destinations_, &source_locals_, &destination_locals_})
+        &positions_.times, &positions_.ahead, &link_sources_, &link_destinations_, &drawn_.sources,
+        &drawn_.destinations, &sources_, &destinations_, &source_locals_, &destination_locals_})
     numbers += list->capacity();
   for (const Entry& entry : entries_)
     numbers += entry.originals.capacity() + entry.ids.capacity() + entry.times.capacity();
-  return table_bytes() + excluded_.bytes() + positions_.ahead.bytes() + numbers * sizeof(std::int64_t);
+  return table_bytes() + excluded_.bytes() + numbers * sizeof(std::int64_t);
 }
 
 std::size_t LinkFields::scratch_bytes(std::int64_t positions) const {

@@ -35,10 +35,11 @@ LinkList::LinkList(std::span<const std::int64_t> pairs, LinkListOptions options)
 }
 
 void LinkList::links(const BatchKey& key, Positions& out) const {
-  order().check(key);
+  const EpochOrder order{.size = size(), .shuffle = options_.shuffle, .what = "links"};
+  order.check(key);
   const auto count = static_cast<std::size_t>(key.count);
   std::vector<std::int64_t>& index = out.input_id;
-  out.ahead.entries(order(), key, index);
+  order.take_entries(key, out.expected, out.ahead, index);
   out.sources.resize(count);
   out.destinations.resize(count);
   out.labels.resize(has_labels() ? count : 0);
@@ -50,6 +51,10 @@ void LinkList::links(const BatchKey& key, Positions& out) const {
     if (has_labels()) out.labels[i] = options_.labels[at];
     if (has_times()) out.times[i] = options_.times[at];
   }
+}
+
+void LinkList::expect(const BatchKey& key, Positions& out) const {
+  EpochOrder{.size = size(), .shuffle = options_.shuffle}.expect(key, out.expected, out.ahead);
 }
 
 }  // namespace hopfeed

@@ -9,7 +9,6 @@
 
 #include "core/batch/batch_key.h"
 #include "core/dataset/dataset.h"
-#include "core/draws/epoch_order.h"
 
 namespace hopfeed {
 
@@ -46,16 +45,16 @@ class LinkList {
     std::vector<std::int64_t> input_id;               // position in the original list
     std::vector<std::int64_t> sources, destinations;  // of the link there, original ids
     std::vector<std::int64_t> labels, times;          // of it; empty where the list has none
-    OrderAhead ahead;
+    BatchKey expected;                                // whose entries were made ahead; count 0: nobody's
+    std::vector<std::int64_t> ahead;                  // these
   };
   /// Gives the links of one batch, into reused memory. Throws kInvalid where [first, first + count) leaves
   /// the list.
   void links(const BatchKey& key, Positions& out) const;
   /// Does what takes time of a batch that is likely to be the next.
-  void expect(const BatchKey& key, Positions& out) const { out.ahead.make(order(), key); }
+  void expect(const BatchKey& key, Positions& out) const;
 
  private:
-  EpochOrder order() const { return {.size = size(), .shuffle = options_.shuffle, .what = "links"}; }
   std::span<const std::int64_t> pairs_;
   LinkListOptions options_;
   std::int64_t smallest_label_ = 0;

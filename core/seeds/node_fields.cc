@@ -80,9 +80,9 @@ void NodeFields::write(const Sample& sample, const SeedArrays& at, BlockWriter& 
 std::size_t NodeFields::bytes() const {
   std::size_t numbers = 0;
   for (const std::vector<std::int64_t>* list :
-       {&positions_.input_id, &positions_.original_id, &positions_.times, &ids_, &times_})
+       {&positions_.input_id, &positions_.original_id, &positions_.times, &positions_.ahead, &ids_, &times_})
     numbers += list->capacity();
-  return numbers * sizeof(std::int64_t) + positions_.ahead.bytes();
+  return numbers * sizeof(std::int64_t);
 }
 
 std::size_t NodeFields::scratch_bytes(std::int64_t positions) const {

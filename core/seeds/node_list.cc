@@ -18,13 +18,14 @@ NodeList::NodeList(std::span<const std::int64_t> original_ids, NodeListOptions o
 }
 
 void NodeList::seeds(const BatchKey& key, Positions& out) const {
-  order().check(key);
+  const EpochOrder order{.size = size(), .shuffle = options_.shuffle, .what = "seeds"};
+  order.check(key);
   std::vector<std::int64_t>& index = out.input_id;
   if (!options_.weights.empty()) {
     index.resize(static_cast<std::size_t>(key.count));
     draw(key, index);
   } else {
-    out.ahead.entries(order(), key, index);
+    order.take_entries(key, out.expected, out.ahead, index);
   }
   out.original_id.resize(index.size());
   for (std::size_t i = 0; i < index.size(); ++i) out.original_id[i] = ids_[index[i]];
@@ -34,7 +35,8 @@ void NodeList::seeds(const BatchKey& key, Positions& out) const {
 }
 
 void NodeList::expect(const BatchKey& key, Positions& out) const {
-  if (options_.weights.empty()) out.ahead.make(order(), key);
+  if (options_.weights.empty())
+    EpochOrder{.size = size(), .shuffle = options_.shuffle}.expect(key, out.expected, out.ahead);
 }
 
 void NodeList::draw(const BatchKey& key, std::span<std::int64_t> index) const {

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "core/batch/batch_key.h"
 #include "core/batch/batch_layout.h"
 #include "core/dataset/dataset.h"
-#include "core/draws/epoch_order.h"
 
 namespace hopfeed {
 
@@ -40,7 +40,8 @@ class NodeList {
     std::vector<std::int64_t> input_id;     // PyG's: position in the original list, or the seed's original id
     std::vector<std::int64_t> original_id;  // the seed there
     std::vector<std::int64_t> times;        // of it; empty where the list has none
-    OrderAhead ahead;
+    BatchKey expected;                      // whose entries were made ahead; count 0: nobody's
+    std::vector<std::int64_t> ahead;        // these
   };
   /// Gives the seeds of one batch, into reused memory. Throws kInvalid where [first, first + count) leaves
   /// the list.
@@ -49,7 +50,6 @@ class NodeList {
   void expect(const BatchKey& key, Positions& out) const;
 
  private:
-  EpochOrder order() const { return {.size = size(), .shuffle = options_.shuffle, .what = "seeds"}; }
   void draw(const BatchKey& key, std::span<std::int64_t> index) const;
   std::span<const std::int64_t> ids_;
   NodeListOptions options_;

@@ -128,8 +128,8 @@ HOPFEED_HOST_DEVICE inline std::uint64_t insert_source(const RowStep& rows, cons
 }
 
 /// Item t of row_bound * fanout + 1 does all of a hop of uniform draws of few up to the slots: it looks at
-/// its row, draws, reads and inserts. Items of a row do the same work up to their own draw, side by side: that is
-/// less than to pass it on. Numbers are row * fanout + draw, in any order of the rows.
+/// its row, draws, reads and inserts. Items of a row do the same work up to their own draw, side by side:
+/// that is less than to pass it on. Numbers are row * fanout + draw, in any order of the rows.
 struct DrawInPlace {
   RowStep rows;
   IdStep step;

@@ -87,7 +87,7 @@ TEST_P(OrderedPairs, OfPositionsAreUniform) {
 INSTANTIATE_TEST_SUITE_P(Sizes, OrderedPairs, ::testing::Values(5, 16, 140));
 
 // What was made ahead is of its key alone; whatever was expected, a batch has its own entries.
-TEST(OrderAhead, WhateverIsExpected_ABatchHasItsEntries) {
+TEST(EpochOrder, WhateverIsExpected_ABatchHasItsEntries) {
   for (const bool shuffle : {true, false}) {
     const EpochOrder order{.size = 1'000, .shuffle = shuffle};
     const BatchKey asked{.seed = 3, .epoch = 2, .first = 640, .count = 64};
@@ -103,11 +103,12 @@ TEST(OrderAhead, WhateverIsExpected_ABatchHasItsEntries) {
     expected[7].count = 0;
     expected[8].first = INT64_MAX;
     for (const BatchKey& key : expected) {
-      OrderAhead ahead;
-      ahead.make(order, key);
-      ahead.entries(order, asked, got);
+      BatchKey of;
+      std::vector<std::int64_t> ahead;
+      order.expect(key, of, ahead);
+      order.take_entries(asked, of, ahead, got);
       EXPECT_EQ(got, want);
-      ahead.entries(order, asked, got);  // again, with nothing made
+      order.take_entries(asked, of, ahead, got);  // again, with nothing made
       EXPECT_EQ(got, want);
     }
   }
