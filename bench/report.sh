@@ -111,7 +111,9 @@ measure() {
   if [[ ${words[0]} == hopfeed-bench-trainer ]]; then
     arguments=("$bin/hopfeed-bench-trainer" "${words[@]:1}" --seconds "$seconds")
   else
-    arguments=("$bin/hopfeed-bench" "${words[@]}" --huge-pages "$pages" --seconds "$seconds")
+    local of_run=$pages
+    [[ $1 != startup ]] || of_run=auto   # else it is the time that the kernel takes to put the arrays on such pages
+    arguments=("$bin/hopfeed-bench" "${words[@]}" --huge-pages "$of_run" --seconds "$seconds")
     # The kinds read no features; a graph with few of them leaves more of the page cache to the edges.
     [[ $1 != *--kind* ]] || arguments+=(--features 4)
   fi
