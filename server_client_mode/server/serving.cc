@@ -164,6 +164,7 @@ asio::awaitable<void> Serving::accept_metrics() {
 }
 
 void Serving::take(wire::Socket socket) {
+  if (ending_) return;  // it was accepted before the end, and nobody would close it
   ++context_.totals.connections;
   const std::string peer = wire::peer_of(socket);
   const auto known = static_cast<std::size_t>(context_.clients + context_.onlookers + context_.machines);

@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <vector>
 
 #include "core/base/json_text.h"
@@ -62,6 +65,34 @@ TEST_F(ServerCrowd, SilentConnectionsOfOneAddress_LeavePlacesForTheLoginsOfOther
     EXPECT_EQ(open(other).num_seeds, kSeeds);
   }
   EXPECT_GE(parse_json(server.status_json())["totals"]["refused_connections"], 1'100 - kMaxStrangersOfOne);
+}
+
+// Of those who come while it ends, some have been accepted before it listens no more.
+TEST_F(ServerCrowd, ConnectionsThatComeWhileTheServerEnds_DoNotKeepItRunning) {
+  ServerOptions options = server_options();
+  options.num_workers = 1;
+  options.listen = wire::parse_address("unix:" + path(1).string() + ".ends");
+  for (int round = 0; round < 20; ++round) {
+    auto server = std::make_unique<Server>(options);
+    std::atomic<bool> ends = false;
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 6; ++i)
+      clients.emplace_back([&] {
+        try {
+          for (;;) {  // until it cannot connect
+            RawClient client(options.listen);
+            while (ends) client.next();  // and stays, until it is closed
+          }
+        } catch (const Error&) {
+        }
+      });
+    std::this_thread::sleep_for(5ms);
+    ends = true;
+    const auto begin = std::chrono::steady_clock::now();
+    server.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s) << "round " << round;
+    for (std::thread& client : clients) client.join();
+  }
 }
 
 TEST(NetworkOf, IsAnIPv4AddressOrThe64OfAnIPv6Address) {
