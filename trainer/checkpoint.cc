@@ -11,6 +11,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -296,11 +297,21 @@ void save_model(const std::filesystem::path& path, const torch::nn::Module& mode
 
 void load_model(const std::filesystem::path& path, torch::nn::Module& model) {
   const std::string bytes = read_all(path);
-  reading(path, [&] {
-    InputArchive archive;
-    archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
-    load_parameters(archive, model);
-  });
+  reading(path, [&] { load_model_bytes(bytes, model); });
+}
+
+std::string model_bytes(const torch::nn::Module& model) {
+  OutputArchive archive;
+  save_module(model, archive, Rows::kValues);
+  std::ostringstream bytes;
+  archive.save_to(bytes);
+  return std::move(bytes).str();
+}
+
+void load_model_bytes(const std::string& bytes, torch::nn::Module& model) {
+  InputArchive archive;
+  archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
+  load_parameters(archive, model);
 }
 
 }  // namespace hopfeed

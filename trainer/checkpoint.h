@@ -38,5 +38,8 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::M
 /// not at all.
 void save_model(const std::filesystem::path& path, const torch::nn::Module& model);
 void load_model(const std::filesystem::path& path, torch::nn::Module& model);
+/// The same in memory.
+std::string model_bytes(const torch::nn::Module& model);
+void load_model_bytes(const std::string& bytes, torch::nn::Module& model);
 
 }  // namespace hopfeed

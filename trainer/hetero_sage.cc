@@ -1,7 +1,6 @@
 // See hetero_sage.h.
 #include "trainer/hetero_sage.h"
 
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -60,7 +59,7 @@ HeteroSageImpl::HeteroSageImpl(const HeteroOptions& options) : options_(options)
 
 void HeteroSageImpl::make_embeddings(const HopTypes& reach) {
   const std::size_t types = options_.dataset.node_types.size();
-  embeddings_.resize(types);
+  embeddings_.assign(types, SparseEmbedding(nullptr));
   for (std::size_t t = 0; t < types; ++t) {
     const NodeTypeMeta& type = options_.dataset.node_types[t];
     if (!reach.reaches(static_cast<int>(t)) || feature_width(type) > 0) continue;
@@ -69,33 +68,37 @@ void HeteroSageImpl::make_embeddings(const HopTypes& reach) {
         "node type '" + type.name + "' has no features 'x' and " + std::to_string(type.count) +
             " nodes, too many to learn " + std::to_string(options_.hidden) +
             " numbers for each; import it with features, or leave the edge types to it out by fanouts of 0");
-    const double scale = 1 / std::sqrt(static_cast<double>(options_.hidden));  // rows of length 1
-    embeddings_[t] = register_parameter("embedding_" + module_name(type.name),
-                                        torch::randn({type.count, options_.hidden}) * scale);
+    embeddings_[t] =
+        register_module("embedding_" + module_name(type.name),
+                        SparseEmbedding(LearnedTableOptions{.rows = type.count,
+                                                            .width = options_.hidden,
+                                                            .seed = options_.seed + t,
+                                                            .optimizer = {.lr = options_.embedding_lr}}));
   }
 }
 
-torch::Tensor HeteroSageImpl::input(int node_type, const NodeTensors& in) const {
-  const torch::Tensor& embedding = embeddings_[node_type];
-  if (embedding.defined()) return torch::embedding(embedding, in.n_id);
-  return input_features(nodes(node_type), in, parameters().front().scalar_type());
+torch::Tensor HeteroSageImpl::input(int node_type, const NodeTensors& in) {
+  const torch::Dtype dtype = parameters().front().scalar_type();
+  SparseEmbedding& embedding = embeddings_[static_cast<std::size_t>(node_type)];
+  if (!embedding.is_empty()) return embedding->forward(in.n_id).to(dtype);
+  return input_features(nodes(node_type), in, dtype);
 }
 
 torch::Tensor HeteroSageImpl::forward(const TypedBatchTensors& batch) {
   require_valid(batch.seed_type == options_.seed_type && !batch.links.any(),
                 "the batch's seeds are not of node type '" + nodes(options_.seed_type).name +
                     "', which the model was made for");
-  std::vector<torch::Tensor> h(batch.nodes.size()), unused;
+  std::vector<torch::Tensor> h(batch.nodes.size());
   for (int t = 0; t < static_cast<int>(batch.nodes.size()); ++t) {
-    if (!encoder_->types().reaches(t)) continue;
-    if (batch.nodes[t].num_nodes() > 0)
-      h[t] = input(t, batch.nodes[t]);
-    else if (embeddings_[t].defined())
-      unused.push_back(embeddings_[t]);
+    if (encoder_->types().reaches(t) && batch.nodes[t].num_nodes() > 0) h[t] = input(t, batch.nodes[t]);
   }
-  torch::Tensor logits = encoder_->forward(batch, std::move(h), is_training())[options_.seed_type];
-  for (const torch::Tensor& rows : unused) logits = logits + rows.narrow(0, 0, 0).sum();
-  return logits;
+  return encoder_->forward(batch, std::move(h), is_training())[options_.seed_type];
+}
+
+void HeteroSageImpl::step_learned_rows(World& world) {
+  for (SparseEmbedding& embedding : embeddings_) {
+    if (!embedding.is_empty()) embedding->step(world);
+  }
 }
 
 SeedLogits HeteroSageImpl::at_seeds(const AnyBatchTensors& batch) {

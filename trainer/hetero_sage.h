@@ -1,6 +1,6 @@
 // HeteroSage is GraphSAGE on graphs of several node and edge types, as a classifier of the nodes of one type:
-// the layers of hetero_encoder.h on features; node types without features have a learned row per node
-// instead.
+// the layers of hetero_encoder.h on features, or on learned rows (sparse_embedding.h) of the node types that
+// have none.
 #pragma once
 #include <torch/torch.h>
 
@@ -13,6 +13,8 @@
 #include "trainer/batch_tensors.h"
 #include "trainer/hetero_encoder.h"
 #include "trainer/node_classifier.h"
+#include "trainer/sparse_embedding.h"
+#include "trainer/world.h"
 
 namespace hopfeed {
 
@@ -20,8 +22,10 @@ struct HeteroOptions {
   DatasetMeta dataset;  // whose types the model has
   BatchOptions batch;   // a layer per hop; an edge type has weights in layers whose hops draw it
   int seed_type = 0;
-  std::int64_t hidden = 128;
+  std::int64_t hidden = 128;  // also the width of learned rows
   double dropout = 0.3;
+  std::uint64_t seed = 0;       // of learned rows' first values
+  double embedding_lr = 0.003;  // of learned rows
 };
 
 class HeteroSageImpl : public NodeClassifier {
@@ -39,16 +43,19 @@ class HeteroSageImpl : public NodeClassifier {
 
   std::int64_t num_classes() const override { return nodes(options_.seed_type).num_classes; }
   std::vector<LayerMaps> layers() const override { return encoder_->layers(); }
-  torch::Tensor embedding(int node_type) const override { return embeddings_[node_type]; }
+  SparseEmbedding learned_rows(int node_type) const override {
+    return embeddings_[static_cast<std::size_t>(node_type)];
+  }
+  void step_learned_rows(World& world) override;
   const HeteroOptions& options() const { return options_; }
 
  private:
   const NodeTypeMeta& nodes(int type) const { return options_.dataset.node_types[type]; }
   void make_embeddings(const HopTypes& types);
-  torch::Tensor input(int node_type, const NodeTensors& in) const;
+  torch::Tensor input(int node_type, const NodeTensors& in);
 
   HeteroOptions options_;
-  std::vector<torch::Tensor> embeddings_;  // by node type; undefined where it has features or is not reached
+  std::vector<SparseEmbedding> embeddings_;  // by node type; empty where it has features or is not reached
   std::optional<HeteroEncoder> encoder_;
 };
 TORCH_MODULE(HeteroSage);

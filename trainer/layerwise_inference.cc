@@ -125,7 +125,7 @@ class Inference {
   }
 
   void check_width(int node_type, const torch::Tensor& weight) const {
-    if (model_.embedding(node_type).defined()) return;
+    if (!model_.learned_rows(node_type).is_empty()) return;
     const std::int64_t width = dataset_.attr(node_type, "x").row_elements;
     if (width == weight.size(1)) return;
     throw Error(ErrorCode::kInvalid, "the model was made for " + std::to_string(weight.size(1)) +
@@ -137,14 +137,14 @@ class Inference {
   /// Behind the last layer that is done; before the first the features, or what is learned in their place.
   torch::Tensor input(int node_type, const Chunk& chunk) const {
     if (h_[node_type].defined()) return chunk.of(h_[node_type]);
-    const torch::Tensor embedding = model_.embedding(node_type);
-    if (!embedding.defined()) return attr_rows(dataset_.attr(node_type, "x"), chunk).to(dtype_);
+    SparseEmbedding embedding = model_.learned_rows(node_type);
+    if (embedding.is_empty()) return attr_rows(dataset_.attr(node_type, "x"), chunk).to(dtype_);
     torch::Tensor ids = torch::arange(chunk.first, chunk.first + chunk.rows(), torch::kInt64),
                   original = ids.clone();
     dataset_.original_ids(node_type,
                           {ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())},
                           original.mutable_data_ptr<std::int64_t>());
-    return embedding.index_select(0, original.to(device_));
+    return embedding->forward(original).to(dtype_);
   }
 
   void advance(const Chunk& chunk) {

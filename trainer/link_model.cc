@@ -57,11 +57,12 @@ void LinkModelImpl::make_embeddings(const HopTypes& types) {
   embeddings_.assign(nodes.size(), SparseEmbedding(nullptr));
   for (std::size_t t = 0; t < nodes.size(); ++t) {
     if (!types.reaches(static_cast<int>(t)) || feature_width(nodes[t]) > 0) continue;
-    embeddings_[t] = register_module("embedding_" + module_name(nodes[t].name),
-                                     SparseEmbedding(SparseEmbeddingOptions{.rows = nodes[t].count,
-                                                                            .width = options_.hidden,
-                                                                            .seed = options_.seed + t,
-                                                                            .lr = options_.embedding_lr}));
+    embeddings_[t] =
+        register_module("embedding_" + module_name(nodes[t].name),
+                        SparseEmbedding(LearnedTableOptions{.rows = nodes[t].count,
+                                                            .width = options_.hidden,
+                                                            .seed = options_.seed + t,
+                                                            .optimizer = {.lr = options_.embedding_lr}}));
   }
 }
 
@@ -102,7 +103,7 @@ void LinkModelImpl::step_embeddings(World& world) {
 std::int64_t LinkModelImpl::num_learned_rows() const {
   std::int64_t rows = 0;
   for (const SparseEmbedding& embedding : embeddings_) {
-    if (!embedding.is_empty()) rows += embedding->num_learned();
+    if (!embedding.is_empty()) rows += embedding->table().num_learned();
   }
   return rows;
 }

@@ -9,6 +9,8 @@
 #include "core/dataset/dataset_meta.h"
 #include "stream/loader_options.h"
 #include "trainer/batch_tensors.h"
+#include "trainer/sparse_embedding.h"
+#include "trainer/world.h"
 
 namespace hopfeed {
 
@@ -42,9 +44,12 @@ class NodeClassifier : public torch::nn::Module {
   virtual SeedLogits at_seeds(const AnyBatchTensors& batch) = 0;
   virtual std::int64_t num_classes() const = 0;
   virtual std::vector<LayerMaps> layers() const = 0;
-  /// Returns a learned row per node, by original id, in place of features; undefined where the type has
+  /// Returns the rows, by original id, that are learned in place of features; empty where the type has
   /// features.
-  virtual torch::Tensor embedding(int /*node_type*/) const { return {}; }
+  virtual SparseEmbedding learned_rows(int /*node_type*/) const { return nullptr; }
+  /// Takes their optimizer's step, beside that of parameters(), which they are not among. All ranks call it
+  /// together.
+  virtual void step_learned_rows(World& /*world*/) {}
 };
 
 /// Returns the width of the features "x" of a node type; 0 where it has none.

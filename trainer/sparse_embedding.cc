@@ -2,112 +2,53 @@
 #include "trainer/sparse_embedding.h"
 
 #include <ATen/Parallel.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cmath>
-#include <cstring>
+#include <functional>
+#include <span>
 #include <stdexcept>
-#include <string>
 #include <utility>
-
-#include "core/base/error.h"
-#include "core/base/limits.h"
-#include "core/base/memory_limits.h"
-#include "core/base/prefetch.h"
-#include "trainer/adam_rows.h"
 
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kEmbeddingGrain = 256;  // rows handed to a thread at a time
-constexpr std::int64_t kRowsAhead =
-    4;  // rows lie anywhere in gigabytes, so each is asked for before it is read
+constexpr std::int64_t kRowsOfAThread = 256;  // at a time
 
-void check(const SparseEmbeddingOptions& options) {
-  require_valid(options.width > 0 && options.width <= kMaxHidden,
-                "an embedding's width is " + std::to_string(options.width) + "; use 1 to " +
-                    std::to_string(kMaxHidden));
-  require_valid(options.rows >= 0 && options.rows <= kMaxEmbeddingElements / options.width,
-                "an embedding of " + std::to_string(options.rows) + " rows of " +
-                    std::to_string(options.width) + " numbers; use 0 to " +
-                    std::to_string(kMaxEmbeddingElements / options.width) + " rows");
-  require_valid(options.lr > 0, "an embedding's lr is " + std::to_string(options.lr) + "; use one above 0");
-  const auto decays = [](double beta) { return beta >= 0 && beta < 1; };
-  require_valid(decays(options.beta1) && decays(options.beta2) && options.epsilon > 0,
-                "an embedding's betas are from 0 up to below 1, and epsilon is above 0");
+std::span<const std::int64_t> ids_of(const torch::Tensor& ids) {
+  return {ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())};
 }
 
-void prefetch(const float* row, std::int64_t width) {
-  for (std::int64_t f = 0; f < width; f += 16) prefetch_line(row + f);
+/// On Torch's threads.
+ParallelFor in_parallel(std::int64_t grain) {
+  return [grain](std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
+    at::parallel_for(0, count, grain, body);
+  };
 }
 
-/// Positions of equal ids side by side, in their order: the fixed order of the sums.
-struct Groups {
-  torch::Tensor ids, order;         // int64 [n]: sorted, and where each was
-  std::vector<std::int64_t> begin;  // of each group in them, and the end
+/// What a checkpoint says of the table itself.
+torch::Tensor title_of(const LearnedTableOptions& options, std::int64_t steps) {
+  return torch::tensor({options.rows, options.width, static_cast<std::int64_t>(options.seed), steps,
+                        static_cast<std::int64_t>(options.optimizer.optimizer)},
+                       torch::kInt64);
+}
 
-  explicit Groups(const torch::Tensor& unsorted) {
-    std::tie(ids, order) = unsorted.sort(/*stable=*/true, /*dim=*/0, /*descending=*/false);
-    const std::int64_t* id = ids.const_data_ptr<std::int64_t>();
-    for (std::int64_t i = 0; i < ids.size(0); ++i) {
-      if (i == 0 || id[i] != id[i - 1]) begin.push_back(i);
-    }
-    begin.push_back(ids.size(0));
-  }
-  std::int64_t count() const { return static_cast<std::int64_t>(begin.size()) - 1; }
-};
+/// Checkpoints from before there were several optimizers do not name sparse_adam.
+bool is_title_of(const torch::Tensor& stored, const LearnedTableOptions& options) {
+  const torch::Tensor title = title_of(options, 0);
+  const std::int64_t optimizer = stored.numel() == 5 ? stored[4].item<std::int64_t>()
+                                                     : static_cast<std::int64_t>(RowOptimizer::kSparseAdam);
+  return (stored.numel() == 4 || stored.numel() == 5) &&
+         torch::equal(stored.narrow(0, 0, 3), title.narrow(0, 0, 3)) &&
+         optimizer == title[4].item<std::int64_t>();
+}
 
 }  // namespace
 
-void SparseEmbeddingImpl::Unmap::operator()(float* data) const { munmap(data, bytes); }
-
-SparseEmbeddingImpl::SparseEmbeddingImpl(const SparseEmbeddingOptions& options) : options_(options) {
-  check(options);
-  make_table();
-}
-
-void SparseEmbeddingImpl::make_table() {
-  const auto rows = static_cast<std::size_t>(options_.rows);
-  const std::size_t bytes = rows * 3 * static_cast<std::size_t>(options_.width) * sizeof(float);
-  require_memory(bytes + rows, available_memory(),
-                 "an embedding of " + std::to_string(options_.rows) + " rows with its optimizer",
-                 "a smaller width, or fewer trainers on this machine");
-  void* data =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) throw_errno("cannot map the memory of an embedding", errno);
-  table_ = {static_cast<float*>(data), Unmap{bytes}};
-  learned_.assign(rows, 0);
-}
-
-void SparseEmbeddingImpl::values(std::int64_t id, float* out) const {
-  if (learned_[static_cast<std::size_t>(id)] != 0) {
-    std::memcpy(out, row(id), static_cast<std::size_t>(options_.width) * sizeof(float));
-    return;
-  }
-  const auto width = static_cast<float>(options_.width);  // the variance of (-b, b) is b * b / 3
-  first_values(options_.seed, id, std::sqrt(3 / width), options_.width, out);
-}
-
 torch::Tensor SparseEmbeddingImpl::forward(const torch::Tensor& ids) {
   const torch::Tensor wanted = ids.cpu().contiguous();
-  const std::int64_t* id = wanted.const_data_ptr<std::int64_t>();
-  const std::int64_t count = wanted.size(0), width = options_.width;
-  for (std::int64_t i = 0; i < count; ++i) {
-    require_valid(id[i] >= 0 && id[i] < options_.rows, "node " + std::to_string(id[i]) +
-                                                           " has no row in an embedding of " +
-                                                           std::to_string(options_.rows) + " rows");
-  }
-  torch::Tensor rows = torch::empty({count, width}, torch::kFloat32);
-  float* out = rows.mutable_data_ptr<float>();
-  at::parallel_for(0, count, kEmbeddingGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (i + kRowsAhead < end) prefetch(row(id[i + kRowsAhead]), width);
-      values(id[i], out + i * width);
-    }
-  });
+  table_.require_rows(ids_of(wanted));
+  torch::Tensor rows = torch::empty({wanted.size(0), table_.options().width}, torch::kFloat32);
+  table_.read(ids_of(wanted), rows.mutable_data_ptr<float>(), in_parallel(kRowsOfAThread));
   rows = rows.to(ids.device());
   if (is_training() && torch::GradMode::is_enabled()) {
     rows.requires_grad_();
@@ -117,115 +58,78 @@ torch::Tensor SparseEmbeddingImpl::forward(const torch::Tensor& ids) {
 }
 
 void SparseEmbeddingImpl::step(World& world) {
+  const std::int64_t width = table_.options().width;
   std::vector<torch::Tensor> ids{torch::empty({0}, torch::kInt64)},
-      gradients{torch::empty({0, options_.width}, torch::kFloat32)};
+      gradients{torch::empty({0, width}, torch::kFloat32)};
   for (const Lookup& lookup : std::exchange(lookups_, {})) {
     if (!lookup.rows.grad().defined()) continue;
     ids.push_back(lookup.ids);
     gradients.push_back(lookup.rows.grad().cpu());
   }
-  const torch::Tensor all_ids = torch::cat(world.gather_rows(torch::cat(ids))),
-                      all_gradients = torch::cat(world.gather_rows(torch::cat(gradients)));
-  if (all_ids.size(0) > 0) learn(all_ids, all_gradients, 1 / static_cast<float>(world.size()));
-}
-
-void SparseEmbeddingImpl::learn(const torch::Tensor& ids, const torch::Tensor& gradients, float share) {
-  ++steps_;
-  power1_ *= options_.beta1;
-  power2_ *= options_.beta2;
-  const AdamStep step{.size = static_cast<float>(options_.lr * std::sqrt(1 - power2_) / (1 - power1_)),
-                      .mean_share = static_cast<float>(1 - options_.beta1),
-                      .square_share = static_cast<float>(1 - options_.beta2),
-                      .epsilon = static_cast<float>(options_.epsilon)};
-  const Groups groups(ids);
-  const std::int64_t *id = groups.ids.const_data_ptr<std::int64_t>(),
-                     *order = groups.order.const_data_ptr<std::int64_t>();
-  const float* gradient = gradients.const_data_ptr<float>();
-  const std::int64_t width = options_.width;
-  std::atomic<std::int64_t> first_learned = 0;
-  at::parallel_for(0, groups.count(), kEmbeddingGrain, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<float> sum(static_cast<std::size_t>(width));
-    std::int64_t first = 0;
-    for (std::int64_t group = begin; group < end; ++group) {
-      if (group + kRowsAhead < end)
-        prefetch(row(id[groups.begin[static_cast<std::size_t>(group + kRowsAhead)]]), 3 * width);
-      const std::int64_t from = groups.begin[static_cast<std::size_t>(group)],
-                         to = groups.begin[static_cast<std::size_t>(group) + 1];
-      std::copy_n(gradient + order[from] * width, width, sum.begin());
-      for (std::int64_t i = from + 1; i < to; ++i) {
-        const float* more = gradient + order[i] * width;
-        for (std::int64_t f = 0; f < width; ++f) sum[static_cast<std::size_t>(f)] += more[f];
-      }
-      for (float& value : sum) value *= share;
-      std::uint8_t& learned = learned_[static_cast<std::size_t>(id[from])];
-      if (learned == 0) {  // its means are 0, as the mapping gives them
-        values(id[from], row(id[from]));
-        learned = 1;
-        ++first;
-      }
-      adam_step(step, sum.data(), width, row(id[from]));
-    }
-    first_learned += first;
-  });
-  num_learned_ += first_learned;
+  const torch::Tensor lookups = torch::cat(ids), learned = torch::cat(gradients);
+  const RowGroups groups(ids_of(lookups));
+  const torch::Tensor rows = torch::tensor(groups.rows(), torch::kInt64),
+                      sums = torch::empty({rows.size(0), width}, torch::kFloat32);
+  groups.sum(learned.const_data_ptr<float>(), width, sums.mutable_data_ptr<float>(),
+             in_parallel(kRowsOfAThread));
+  const std::vector<torch::Tensor> all_rows = world.gather_rows(rows), all_sums = world.gather_rows(sums);
+  std::vector<RowSums> by_rank;
+  for (std::size_t rank = 0; rank < all_rows.size(); ++rank)
+    by_rank.push_back({ids_of(all_rows[rank]), all_sums[rank].const_data_ptr<float>()});
+  table_.step(by_rank, world.size(), in_parallel(1));
 }
 
 /// The first `numbers` of each learned row, and what the table is.
 void SparseEmbeddingImpl::write_rows(torch::serialize::OutputArchive& archive, std::int64_t numbers,
                                      std::int64_t steps) const {
-  torch::Tensor ids = torch::empty({num_learned_}, torch::kInt64),
-                rows = torch::empty({num_learned_, numbers}, torch::kFloat32);
+  torch::Tensor ids = torch::empty({table_.num_learned()}, torch::kInt64),
+                rows = torch::empty({table_.num_learned(), numbers}, torch::kFloat32);
   std::int64_t* id = ids.mutable_data_ptr<std::int64_t>();
   float* out = rows.mutable_data_ptr<float>();
-  for (std::int64_t i = 0; i < options_.rows; ++i) {
-    if (learned_[static_cast<std::size_t>(i)] == 0) continue;
-    *id++ = i;
-    out = std::copy_n(row(i), numbers, out);
-  }
+  table_.for_each_learned([&](std::int64_t row, const float* stored) {
+    *id++ = row;
+    out = std::copy_n(stored, numbers, out);
+  });
   archive.write("learned", ids, /*is_buffer=*/true);
   archive.write("rows", rows, /*is_buffer=*/true);
-  archive.write(
-      "table",
-      torch::tensor({options_.rows, options_.width, static_cast<std::int64_t>(options_.seed), steps},
-                    torch::kInt64),
-      /*is_buffer=*/true);
+  archive.write("table", title_of(table_.options(), steps), /*is_buffer=*/true);
 }
 
 void SparseEmbeddingImpl::save(torch::serialize::OutputArchive& archive) const {
-  write_rows(archive, 3 * options_.width, steps_);
-  archive.write("powers", torch::tensor({power1_, power2_}, torch::kFloat64), /*is_buffer=*/true);
+  write_rows(archive, table_.row_numbers(), table_.count().steps);
+  archive.write("powers", torch::tensor({table_.count().power1, table_.count().power2}, torch::kFloat64),
+                /*is_buffer=*/true);
 }
 
 void SparseEmbeddingImpl::save_values(torch::serialize::OutputArchive& archive) const {
-  write_rows(archive, options_.width, 0);
+  write_rows(archive, table_.options().width, 0);
 }
 
 void SparseEmbeddingImpl::load(torch::serialize::InputArchive& archive) {
-  torch::Tensor ids, rows, table, powers;
+  torch::Tensor ids, rows, title, powers;
   archive.read("learned", ids, true);
   archive.read("rows", rows, true);
-  archive.read("table", table, true);
+  archive.read("table", title, true);
   const bool whole = archive.try_read("powers", powers, true);  // else save_values() wrote it
-  const std::int64_t numbers = (whole ? 3 : 1) * options_.width, count = ids.numel();
+  const std::int64_t count = ids.numel(), most = table_.options().rows;
+  const auto numbers = static_cast<std::size_t>(whole ? table_.row_numbers() : table_.options().width);
   const bool fits =
-      table.numel() == 4 && table[0].item<std::int64_t>() == options_.rows &&
-      table[1].item<std::int64_t>() == options_.width &&
-      table[2].item<std::int64_t>() == static_cast<std::int64_t>(options_.seed) &&
-      rows.numel() == count * numbers && (!whole || powers.numel() == 2) &&
-      rows.scalar_type() == torch::kFloat32 && ids.scalar_type() == torch::kInt64 &&
-      (count == 0 || (ids.min().item<std::int64_t>() >= 0 && ids.max().item<std::int64_t>() < options_.rows));
+      is_title_of(title, table_.options()) && rows.numel() == count * static_cast<std::int64_t>(numbers) &&
+      (!whole || powers.numel() == 2) && rows.scalar_type() == torch::kFloat32 &&
+      ids.scalar_type() == torch::kInt64 &&
+      (count == 0 || (ids.min().item<std::int64_t>() >= 0 && ids.max().item<std::int64_t>() < most));
   if (!fits) throw std::runtime_error("another table");
-  madvise(table_.get(), table_.get_deleter().bytes, MADV_DONTNEED);  // zeroes again
-  std::ranges::fill(learned_, std::uint8_t{0});
-  const std::int64_t* id = ids.const_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::copy_n(rows.const_data_ptr<float>() + i * numbers, numbers, row(id[i]));
-    learned_[static_cast<std::size_t>(id[i])] = 1;
+  table_.clear();
+  const std::span<const float> all(rows.const_data_ptr<float>(), static_cast<std::size_t>(rows.numel()));
+  std::size_t begin = 0;
+  for (const std::int64_t row : ids_of(ids)) {
+    table_.restore(row, all.subspan(begin, numbers));
+    begin += numbers;
   }
-  num_learned_ = count;
-  steps_ = table[3].item<std::int64_t>();
-  power1_ = whole ? powers[0].item<double>() : 1;
-  power2_ = whole ? powers[1].item<double>() : 1;
+  if (whole)
+    table_.restore_count({.steps = title[3].item<std::int64_t>(),
+                          .power1 = powers[0].item<double>(),
+                          .power2 = powers[1].item<double>()});
   lookups_.clear();
 }
 

@@ -121,30 +121,6 @@ Settings settings_of(const TrainingOptions& options, const BatchStream& stream, 
   return settings;
 }
 
-/// Adam's L2 penalty moves a whole embedding at each step, also the rows that the batch did not read: none
-/// for these.
-std::vector<torch::optim::OptimizerParamGroup> parameter_groups(const NodeClassifier& model,
-                                                                std::size_t node_types,
-                                                                const torch::optim::AdamOptions& options) {
-  std::vector<torch::Tensor> embeddings, others;
-  for (int t = 0; t < static_cast<int>(node_types); ++t) {
-    if (const torch::Tensor rows = model.embedding(t); rows.defined()) embeddings.push_back(rows);
-  }
-  for (const torch::Tensor& parameter : model.parameters()) {
-    const bool embedded = std::any_of(embeddings.begin(), embeddings.end(),
-                                      [&](const torch::Tensor& rows) { return rows.is_same(parameter); });
-    if (!embedded) others.push_back(parameter);
-  }
-  std::vector<torch::optim::OptimizerParamGroup> groups;
-  groups.emplace_back(others, std::make_unique<torch::optim::AdamOptions>(options));
-  if (!embeddings.empty()) {
-    auto without_decay = std::make_unique<torch::optim::AdamOptions>(options);
-    without_decay->weight_decay(0);
-    groups.emplace_back(embeddings, std::move(without_decay));
-  }
-  return groups;
-}
-
 EpochLoopOptions loop_options(const TrainingOptions& options, const BatchStream& stream,
                               std::int64_t trainers) {
   return {.settings = settings_of(options, stream, trainers),
@@ -169,8 +145,7 @@ class NodeTraining final : public TrainingTask {
         options_(options),
         streams_(streams_of(options)),
         model_(make_model(options, streams_->meta())),
-        adam_(parameter_groups(*model_, streams_->meta().node_types.size(),
-                               torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay))),
+        adam_(model_->parameters(), torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay)),
         stream_(streams_->open(train_loader_options(options, world))),
         loop_(world, loop_options(options, *stream_, world.size()), callbacks, *stream_, *model_, adam_) {
     const DatasetMeta& meta = streams_->meta();
@@ -251,21 +226,14 @@ class NodeTraining final : public TrainingTask {
     return row.valid_accuracy = sum.value();
   }
 
-  void keep_best() override {
-    best_parameters_.clear();
-    for (const torch::Tensor& parameter : model_->parameters())
-      best_parameters_.push_back(parameter.detach().clone());
-  }
+  void after_step() override { model_->step_learned_rows(world_); }
+
+  void keep_best() override { best_model_ = model_bytes(*model_); }
 
   /// Where the best epoch lies before a resume, only the file has it, and only rank 0 the file.
   void restore_best() {
-    if (best_parameters_.empty()) {
-      if (!options_.out.empty() && world_.rank() == 0) load_model(loop_.model_path(), *model_);
-      return;
-    }
-    const torch::NoGradGuard no_gradients;
-    const std::vector<torch::Tensor> parameters = model_->parameters();
-    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].copy_(best_parameters_[i]);
+    if (!best_model_.empty()) return load_model_bytes(best_model_, *model_);
+    if (!options_.out.empty() && world_.rank() == 0) load_model(loop_.model_path(), *model_);
   }
 
   World& world_;
@@ -275,8 +243,8 @@ class NodeTraining final : public TrainingTask {
   torch::optim::Adam adam_;
   const std::unique_ptr<BatchStream> stream_;  // of the batches that are learned from
   EpochLoop loop_;
-  std::unique_ptr<BatchStream> valid_stream_;   // none where the dataset has no such split
-  std::vector<torch::Tensor> best_parameters_;  // of the best epoch since the start or the resume
+  std::unique_ptr<BatchStream> valid_stream_;  // none where the dataset has no such split
+  std::string best_model_;                     // of the best epoch since the start or the resume
 };
 
 }  // namespace
@@ -299,7 +267,9 @@ std::shared_ptr<NodeClassifier> make_model_on_cpu(const TrainingOptions& options
                                     .batch = batch,
                                     .seed_type = type,
                                     .hidden = options.hidden,
-                                    .dropout = options.dropout})
+                                    .dropout = options.dropout,
+                                    .seed = options.seed,
+                                    .embedding_lr = options.lr})
         .ptr();
   }
   const NodeTypeMeta& nodes = dataset.node_types[type];

@@ -17,6 +17,7 @@ import sys
 ROOMS = {
     "core": ("base", "dataset", "batch", "draws", "sampler", "seeds", "maker"),
     "gpu": ("kernels", "memory", "engine", "batches", "device"),
+    "state": ("table",),
 }
 # Folder -> folders it may include, lowest first. Who may use a folder may use all of its rooms.
 ARROWS = {
@@ -24,13 +25,14 @@ ARROWS = {
     "channel": {"core"},
     "wire": {"core"},
     "cache": {"core"},
+    "state": {"core"},
     "gpu": {"core", "channel"},
     "peers": {"core", "wire"},
     "stream": {"core", "channel", "cache", "gpu", "peers"},
     "worker_mode": {"core", "channel", "cache", "gpu", "peers", "stream"},
     "server_client_mode/client": {"core", "channel", "wire", "cache", "stream", "worker_mode"},
     "server_client_mode/server": {"core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker_mode"},
-    "trainer": {"core", "peers", "stream", "worker_mode", "server_client_mode/client"},
+    "trainer": {"core", "state", "peers", "stream", "worker_mode", "server_client_mode/client"},
     "partition_tool": {"core", "cache"},
 }
 # <folder>/program, and any file with a main, is what only programs are made of: the library neither prints nor exits. It may
@@ -43,13 +45,13 @@ ROOM_ARROWS = {f"{folder}/{room}": ARROWS[folder] | {f"{folder}/{lower}" for low
                for folder, rooms in ROOMS.items() for i, room in enumerate(rooms)}
 # These use all of the above; nothing above uses them, nor do they use each other.
 USERS = ("examples", "tests", "bench", "python")
-PRODUCT = ("core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker_mode", "server_client_mode", "trainer", "partition_tool",
+PRODUCT = ("core", "channel", "wire", "cache", "state", "gpu", "peers", "stream", "worker_mode", "server_client_mode", "trainer", "partition_tool",
            "programs")
 
 TORCH = re.compile(r"(torch|c10|ATen|gloo)/")
 BOOST = re.compile(r"boost/")
 TORCH_FOLDERS = ("trainer", "examples", "tests/trainer", "tests/examples", "bench/trainer", "python")
-NO_BOOST = ("core", "gpu", "cache", "partition_tool", "trainer")
+NO_BOOST = ("core", "gpu", "cache", "state", "partition_tool", "trainer")
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 MAIN = re.compile(r"^int main\(", re.MULTILINE)
 WALL_CLOCK = re.compile(r"system_clock|CLOCK_REALTIME|gettimeofday|\btime\(\s*(nullptr|NULL|0)\s*\)|timed_(wait|lock|receive|send)|boost::posix_time")

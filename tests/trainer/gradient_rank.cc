@@ -48,7 +48,7 @@ void write_gradient(World& world, const std::string& folder, std::int64_t num_se
 /// In step s rank r reads rows s to s + 10 * r - 1 and row 7 twice (rank 0 alone nothing else), with
 /// gradients of r + 1 everywhere.
 void write_table(World& world, std::int64_t steps, const std::string& out) {
-  SparseEmbedding table(SparseEmbeddingOptions{.rows = 100, .width = 6, .seed = 4, .lr = 0.1});
+  SparseEmbedding table(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}});
   for (std::int64_t step = 0; step < steps; ++step) {
     const torch::Tensor few = torch::tensor({7, 7}, torch::kInt64),
                         ids = torch::cat({torch::arange(step, step + 10 * world.rank()), few});

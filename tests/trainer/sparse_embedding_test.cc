@@ -1,5 +1,6 @@
-// The learned table against torch.optim.SparseAdam, and what it promises beside: rows that no batch reads
-// cost nothing and stay as they are, the same bits on every number of threads and after a checkpoint.
+// The learned table as a module against Torch's own optimizers of sparse gradients, and what it promises
+// beside: rows that no batch reads cost nothing and stay as they are, the same bits on every number of threads
+// and after a checkpoint.
 #include "trainer/sparse_embedding.h"
 
 #include <gtest/gtest.h>
@@ -21,15 +22,15 @@ namespace {
 
 using testing::TempFolder;
 
-constexpr SparseEmbeddingOptions kSmall{.rows = 50, .width = 5, .seed = 9, .lr = 0.05};
+constexpr LearnedTableOptions kSmall{.rows = 50, .width = 5, .seed = 9, .optimizer = {.lr = 0.05}};
 
 torch::Tensor all_rows(SparseEmbedding& table) {
   const torch::NoGradGuard no_gradients;
-  return table->forward(torch::arange(table->options().rows));
+  return table->forward(torch::arange(table->table().options().rows));
 }
 
 struct Model : torch::nn::Module {
-  explicit Model(const SparseEmbeddingOptions& options)
+  explicit Model(const LearnedTableOptions& options)
       : table(register_module("table", SparseEmbedding(options))),
         linear(register_module("linear", torch::nn::Linear(5, 1))) {}
   SparseEmbedding table;
@@ -50,20 +51,20 @@ class SparseEmbeddingTest : public ::testing::Test {
   World world_;
 };
 
-/// Python's own SparseAdam over the same rows and gradients; raw float32 and int64 in, raw float32 out.
-constexpr const char* kSparseAdam = R"(
+/// Python's own optimizer over the same rows and gradients; raw float32 and int64 in, raw float32 out.
+constexpr const char* kTorchsOptimizer = R"(
 import sys, numpy, torch
 folder, steps, read, width = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-lr = float(sys.argv[5])
+lr, optimizer = float(sys.argv[5]), getattr(torch.optim, sys.argv[6])
 table = numpy.fromfile(folder + "/table", numpy.float32).reshape(-1, width)
 ids = torch.from_numpy(numpy.fromfile(folder + "/ids", numpy.int64).reshape(steps, read))
 gradients = torch.from_numpy(numpy.fromfile(folder + "/gradients", numpy.float32).reshape(steps, read, width))
 embedding = torch.nn.Embedding.from_pretrained(torch.from_numpy(table), freeze=False, sparse=True)
-adam = torch.optim.SparseAdam(embedding.parameters(), lr=lr)
+optimizer = optimizer(embedding.parameters(), lr=lr)
 for step in range(steps):
-    adam.zero_grad()
+    optimizer.zero_grad()
     (embedding(ids[step]) * gradients[step]).sum().backward()
-    adam.step()
+    optimizer.step()
 embedding.weight.detach().numpy().tofile(folder + "/result")
 )";
 
@@ -73,10 +74,13 @@ void write_raw(const std::filesystem::path& path, const torch::Tensor& values) {
              static_cast<std::streamsize>(values.nbytes()));
 }
 
-TEST_F(SparseEmbeddingTest, EqualsTorchsSparseAdam) {
+/// Learns 30 steps here and there.
+void expect_torchs(World& world, const RowOptimizerOptions& optimizer, const char* theirs_is) {
   constexpr std::int64_t kSteps = 30, kRead = 12;
   const TempFolder folder;
-  SparseEmbedding table(kSmall);
+  LearnedTableOptions options = kSmall;
+  options.optimizer = optimizer;
+  SparseEmbedding table(options);
   const torch::Tensor ids = torch::randint(20, {kSteps, kRead},
                                            torch::kInt64),  // with repeats, and rows that rest
       gradients = torch::randn({kSteps, kRead, kSmall.width});
@@ -84,16 +88,24 @@ TEST_F(SparseEmbeddingTest, EqualsTorchsSparseAdam) {
   write_raw(folder.path() / "ids", ids);
   write_raw(folder.path() / "gradients", gradients);
   const auto python = trainer_tests::run_program(
-      {HOPFEED_TEST_PYTHON, "-c", kSparseAdam, folder.path().string(), std::to_string(kSteps),
-       std::to_string(kRead), std::to_string(kSmall.width), std::to_string(kSmall.lr)});
+      {HOPFEED_TEST_PYTHON, "-c", kTorchsOptimizer, folder.path().string(), std::to_string(kSteps),
+       std::to_string(kRead), std::to_string(kSmall.width), std::to_string(optimizer.lr), theirs_is});
   ASSERT_EQ(python.status, 0) << python.output;
-  for (std::int64_t step = 0; step < kSteps; ++step) take_step(table, world_, ids[step], gradients[step]);
+  for (std::int64_t step = 0; step < kSteps; ++step) take_step(table, world, ids[step], gradients[step]);
   torch::Tensor theirs = torch::empty({kSmall.rows, kSmall.width});
   std::ifstream(folder.path() / "result", std::ios::binary)
       .read(static_cast<char*>(theirs.mutable_data_ptr()), static_cast<std::streamsize>(theirs.nbytes()));
   const torch::Tensor mine = all_rows(table);
-  EXPECT_TRUE(torch::allclose(mine, theirs, 1e-5, 1e-6)) << (mine - theirs).abs().max();
+  EXPECT_TRUE(torch::allclose(mine, theirs, 1e-5, 1e-6)) << theirs_is << (mine - theirs).abs().max();
+  EXPECT_FALSE(
+      torch::equal(mine.narrow(0, 0, 20), all_rows(table = SparseEmbedding(options)).narrow(0, 0, 20)));
   EXPECT_TRUE(torch::equal(mine.narrow(0, 20, 30), theirs.narrow(0, 20, 30)));
+}
+
+TEST_F(SparseEmbeddingTest, EqualsTorchsOptimizers) {
+  expect_torchs(world_, {.lr = 0.05}, "SparseAdam");
+  expect_torchs(world_, {.optimizer = RowOptimizer::kAdagrad, .lr = 0.05, .epsilon = 1e-10}, "Adagrad");
+  expect_torchs(world_, {.optimizer = RowOptimizer::kSgd, .lr = 0.05}, "SGD");
 }
 
 // The first step of Adam moves each weight by lr against the sign of its gradient, but for epsilon.
@@ -116,8 +128,8 @@ TEST_F(SparseEmbeddingTest, RowsThatNoBatchReadStayAsTheyAre) {
   const torch::Tensor same = (all_rows(table) == before).all(1);
   EXPECT_EQ(same.sum().item<std::int64_t>(), kSmall.rows - 2);
   EXPECT_FALSE(same[3].item<bool>());
-  EXPECT_EQ(table->num_learned(), 2);
-  EXPECT_EQ(table->num_steps(), 3);
+  EXPECT_EQ(table->table().num_learned(), 2);
+  EXPECT_EQ(table->table().count().steps, 3);
 }
 
 TEST_F(SparseEmbeddingTest, ALookupThatNoLossSaw_OrOneForgotten_OrOfEvaluation_LearnsNothing) {
@@ -130,14 +142,14 @@ TEST_F(SparseEmbeddingTest, ALookupThatNoLossSaw_OrOneForgotten_OrOfEvaluation_L
   table->eval();
   EXPECT_FALSE(table->forward(torch::arange(5)).requires_grad());
   table->step(world_);
-  EXPECT_EQ(table->num_learned(), 0);
-  EXPECT_EQ(table->num_steps(), 0);
+  EXPECT_EQ(table->table().num_learned(), 0);
+  EXPECT_EQ(table->table().count().steps, 0);
 }
 
 TEST_F(SparseEmbeddingTest, FirstValuesAreOfTheirSeedAndRowsOfLengthOne) {
-  SparseEmbedding one(SparseEmbeddingOptions{.rows = 4'000, .width = 64, .seed = 1}),
-      again(SparseEmbeddingOptions{.rows = 4'000, .width = 64, .seed = 1}),
-      other(SparseEmbeddingOptions{.rows = 4'000, .width = 64, .seed = 2});
+  SparseEmbedding one(LearnedTableOptions{.rows = 4'000, .width = 64, .seed = 1}),
+      again(LearnedTableOptions{.rows = 4'000, .width = 64, .seed = 1}),
+      other(LearnedTableOptions{.rows = 4'000, .width = 64, .seed = 2});
   const torch::Tensor rows = all_rows(one);
   EXPECT_TRUE(torch::equal(rows, all_rows(again)));
   EXPECT_FALSE(torch::equal(rows, all_rows(other)));
@@ -154,9 +166,9 @@ TEST_F(SparseEmbeddingTest, TheSameBitsOnAnyNumberOfThreads) {
   std::vector<torch::Tensor> results;
   for (const int threads : {1, 3}) {
     at::set_num_threads(threads);
-    SparseEmbedding table(SparseEmbeddingOptions{.rows = 3'000, .width = 16});
+    SparseEmbedding table(LearnedTableOptions{.rows = 3'000, .width = 16});
     for (std::int64_t step = 0; step < 4; ++step) take_step(table, world_, ids[step], gradients[step]);
-    EXPECT_EQ(table->num_learned(), std::get<0>(torch::_unique(ids)).numel());
+    EXPECT_EQ(table->table().num_learned(), std::get<0>(torch::_unique(ids)).numel());
     results.push_back(all_rows(table));
   }
   EXPECT_TRUE(torch::equal(results[0], results[1]));
@@ -164,13 +176,13 @@ TEST_F(SparseEmbeddingTest, TheSameBitsOnAnyNumberOfThreads) {
 
 // 320 million weights: dense, a step would write 1.3 GB and the optimizer's state twice as much.
 TEST_F(SparseEmbeddingTest, MemoryIsThatOfTheRowsThatWereRead) {
-  SparseEmbedding table(SparseEmbeddingOptions{.rows = 5'000'000, .width = 64});
+  SparseEmbedding table(LearnedTableOptions{.rows = 5'000'000, .width = 64});
   const std::size_t before = testing::resident_bytes(getpid());
   for (std::int64_t step = 0; step < 3; ++step) {
     const torch::Tensor ids = torch::arange(1'000) * 4'999 + step;
     take_step(table, world_, ids, torch::ones({1'000, 64}));
   }
-  EXPECT_EQ(table->num_learned(), 3'000);
+  EXPECT_EQ(table->table().num_learned(), 3'000);
   EXPECT_LT(testing::resident_bytes(getpid()) - before, std::size_t{100} << 20);
 }
 
@@ -187,7 +199,7 @@ TEST_F(SparseEmbeddingTest, ACheckpointBringsBackTheVeryBits) {
   take_step(resumed.table, world_, torch::arange(50), torch::randn({50, 5}));
   torch::optim::Adam other(resumed.parameters());
   load_checkpoint(path, resumed, other, {}, world_);
-  EXPECT_EQ(resumed.table->num_learned(), run.table->num_learned());
+  EXPECT_EQ(resumed.table->table().num_learned(), run.table->table().num_learned());
   for (std::int64_t step = 3; step < 6; ++step) {
     take_step(run.table, world_, ids[step], gradients[step]);
     take_step(resumed.table, world_, ids[step], gradients[step]);
@@ -196,7 +208,7 @@ TEST_F(SparseEmbeddingTest, ACheckpointBringsBackTheVeryBits) {
   take_step(resumed.table, world_, torch::arange(50), torch::ones({50, 5}));
   EXPECT_TRUE(torch::equal(all_rows(run.table), all_rows(resumed.table)));
 
-  SparseEmbeddingOptions larger = kSmall;
+  LearnedTableOptions larger = kSmall;
   larger.rows = 51;
   Model another(larger);
   torch::optim::Adam third(another.parameters());
@@ -228,12 +240,13 @@ TEST_F(SparseEmbeddingTest, AModelFileHasTheValuesAlone) {
   load_model(path, loaded);
   EXPECT_TRUE(torch::equal(all_rows(run.table), all_rows(loaded.table)));
   EXPECT_TRUE(torch::equal(run.linear->weight, loaded.linear->weight));
-  EXPECT_EQ(loaded.table->num_learned(), 3);
-  EXPECT_EQ(loaded.table->num_steps(), 0);
+  EXPECT_EQ(loaded.table->table().num_learned(), 3);
+  EXPECT_EQ(loaded.table->table().count().steps, 0);
   // Its optimizer begins anew: the first step is the learning rate.
   take_step(loaded.table, world_, torch::tensor({3}, torch::kInt64), torch::ones({1, kSmall.width}));
   EXPECT_TRUE(torch::allclose(all_rows(run.table)[3] - all_rows(loaded.table)[3],
-                              torch::full({kSmall.width}, static_cast<float>(kSmall.lr)), 1e-4, 1e-6));
+                              torch::full({kSmall.width}, static_cast<float>(kSmall.optimizer.lr)), 1e-4,
+                              1e-6));
 
   save_model(path, *run.table);  // a table may also be the whole model
   SparseEmbedding alone(kSmall);
@@ -257,15 +270,15 @@ TEST_F(SparseEmbeddingTest, WhatCannotBeIsOneLineThatNamesIt) {
     const std::string line = refusal([&] { table->forward(torch::tensor({std::int64_t{0}, id})); });
     EXPECT_NE(line.find("node " + std::to_string(id) + " has no row"), std::string::npos) << line;
   }
-  const auto made = [&](SparseEmbeddingOptions options) {
-    return refusal([&] { SparseEmbedding{options}; });
-  };
+  const auto made = [&](LearnedTableOptions options) { return refusal([&] { SparseEmbedding{options}; }); };
   EXPECT_NE(made({.rows = -1}).find("-1 rows"), std::string::npos);
   EXPECT_NE(made({.rows = kMaxEmbeddingElements / 64 + 1}).find("rows of 64"), std::string::npos);
   EXPECT_NE(made({.rows = 5, .width = 0}).find("width is 0"), std::string::npos);
   EXPECT_NE(made({.rows = 5, .width = kMaxHidden + 1}).find("width"), std::string::npos);
-  EXPECT_NE(made({.rows = 5, .lr = 0}).find("lr is 0"), std::string::npos);
-  EXPECT_NE(made({.rows = 5, .beta1 = 1}).find("betas"), std::string::npos);
+  EXPECT_NE(made({.rows = 5, .optimizer = {.lr = 0}}).find("lr of learned rows is 0"), std::string::npos);
+  EXPECT_NE(made({.rows = 5, .optimizer = {.beta1 = 1}}).find("beta1"), std::string::npos);
+  EXPECT_NE(made({.rows = 5, .optimizer = {.beta2 = -1}}).find("beta2"), std::string::npos);
+  EXPECT_NE(made({.rows = 5, .optimizer = {.epsilon = 0}}).find("epsilon"), std::string::npos);
 }
 
 }  // namespace

@@ -157,8 +157,8 @@ TEST_F(TrainerOnACard, ARunGoesOnOnAnotherDevice) {
 }
 
 TEST_F(TrainerOnACard, LearnedRowsStayInTheHostsMemory) {
-  SparseEmbedding table(SparseEmbeddingOptions{.rows = 100, .width = 6, .seed = 4, .lr = 0.1}),
-      twin(SparseEmbeddingOptions{.rows = 100, .width = 6, .seed = 4, .lr = 0.1});
+  SparseEmbedding table(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}}),
+      twin(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}});
   const torch::Tensor ids = torch::tensor({7, 3, 7}, torch::kInt64);
   for (int step = 0; step < 3; ++step) {
     const torch::Tensor there = table->forward(ids.to(card_)), here = twin->forward(ids);

@@ -39,10 +39,14 @@ inline TrainingCallbacks interrupting(int stop) {
 
 inline std::uint64_t parameter_digest(const std::shared_ptr<NodeClassifier>& model) {
   std::uint64_t digest = 0;
-  for (const torch::Tensor& parameter : model->parameters()) {
-    const torch::Tensor values = parameter.detach().contiguous();
+  const auto add = [&digest](const torch::Tensor& values) {
     digest = XXH3_64bits_withSeed(values.const_data_ptr(), values.nbytes(), digest);
-  }
+  };
+  for (const torch::Tensor& parameter : model->parameters()) add(parameter.detach().contiguous());
+  const torch::NoGradGuard no_gradients;
+  for (const auto& child : model->children())
+    if (auto* learned = child->as<SparseEmbeddingImpl>())
+      add(learned->forward(torch::arange(learned->table().options().rows)));
   return digest;
 }
 
