@@ -16,8 +16,6 @@
 namespace hopfeed {
 namespace {
 
-// Rows lie anywhere in gigabytes: each is asked for before it is read, and its place in the index before that.
-constexpr std::size_t kIndexAhead = 16, kRowsAhead = 4;
 constexpr std::size_t kRowsAtOnce = 256;  // of a step, handed to a thread at a time
 
 const LearnedTableOptions& valid(const LearnedTableOptions& options) {

@@ -11,6 +11,10 @@
 
 namespace hopfeed {
 
+/// How far ahead a loop over rows asks for what it will read: rows lie anywhere in gigabytes, and so do their
+/// places in the index.
+inline constexpr std::size_t kIndexAhead = 16, kRowsAhead = 4;
+
 class RowStore {
  public:
   /// `what` and `knobs` are for messages. Throws kNoSpace where the machine has not the memory for all rows,

@@ -1,0 +1,40 @@
+// OwnedRows are the rows of a node type that lie at an owner: those of the partitions that its dataset was
+// opened with. They are numbered from 0 in the order of dataset ids; messages have dataset ids.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/dataset/dataset.h"
+
+namespace hopfeed {
+
+class OwnedRows {
+ public:
+  /// `dataset` must outlive it. Throws kUnsupported where its partitions lack the original ids.
+  OwnedRows(const Dataset& dataset, int node_type);
+
+  std::int64_t count() const { return count_; }
+  /// Returns the row of a dataset id; -1: it lies elsewhere, or there is no such node.
+  std::int64_t row_of(std::int64_t dataset_id) const;
+  std::int64_t dataset_id(std::int64_t row) const;
+  /// Returns the original id of a row, which is what first values and checkpoints go by.
+  std::int64_t original_id(std::int64_t row) const;
+  /// Returns the rows of dataset ids. Throws kInvalid naming one that lies elsewhere, and where `ascending` is
+  /// asked for and they are not, or one is there twice.
+  enum class Order { kAny, kAscending };
+  std::vector<std::int64_t> rows_of(std::span<const std::int64_t> dataset_ids, Order order) const;
+
+ private:
+  struct Range {
+    std::int64_t first_id, end_id, first_row;
+  };
+  const Range* range_of_id(std::int64_t dataset_id) const;
+  const Dataset& dataset_;
+  const int node_type_;
+  std::vector<Range> ranges_;  // of partitions that are here, rising
+  std::int64_t count_ = 0;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,337 @@
+// See shared_embedding.h.
+#include "state/owner/shared_embedding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/parallel_ranges.h"
+#include "state/owner/state_questions.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::int64_t kStepsAhead = 1;         // of sums, beyond the next step
+constexpr std::int64_t kLooksAhead = 64;        // of looks: what the longest pipeline has under way
+constexpr std::int64_t kRowsOfAThread = 1'024;  // at least
+
+LearnedTableOptions table_options(const TableSpec& spec, std::int64_t rows) {
+  return {.rows = rows, .width = spec.width, .seed = spec.seed, .optimizer = spec.optimizer};
+}
+
+ParallelFor on_threads(int threads) {
+  return [threads](std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
+    if (threads == 1 || count < 2) return serial_for(count, body);
+    parallel_ranges(threads, count, [&body](int, std::int64_t begin, std::int64_t end) {
+      if (begin < end) body(begin, end);
+    });
+  };
+}
+
+}  // namespace
+
+SharedEmbedding::SharedEmbedding(const TableSpec& spec, const OwnedRows& rows, const RanksOfRun& run,
+                                 int threads)
+    : spec_(spec),
+      rows_(rows),
+      run_(run),
+      parallel_(on_threads(threads)),
+      table_(table_options(spec, rows.count()), [&rows](std::int64_t row) { return rows.original_id(row); }),
+      left_(static_cast<std::size_t>(run.ranks), 0) {}
+
+SharedEmbedding::~SharedEmbedding() {
+  abandon(Error(ErrorCode::kPeerDied, fmt::format("table '{}' is closed", spec_.name)));
+}
+
+std::size_t SharedEmbedding::held_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [number, step] : steps_)
+    for (const std::optional<Held>& held : step.sums)
+      if (held) bytes += held->message->size() + held->rows.size() * sizeof(std::int64_t);
+  return bytes;
+}
+
+std::string SharedEmbedding::table_and_step(std::int64_t step) const {
+  return fmt::format("step {} of table '{}'", step, spec_.name);
+}
+
+void SharedEmbedding::require_rank(std::int64_t rank) const {
+  require_valid(rank >= 0 && rank < run_.ranks,
+                fmt::format("rank {} asks of table '{}', and its run has ranks 0 to {}", rank, spec_.name,
+                            run_.ranks - 1));
+}
+
+SharedEmbedding::Step& SharedEmbedding::step_at(std::int64_t step) {
+  const auto [found, is_new] = steps_.try_emplace(step);
+  if (is_new) {
+    found->second.looks.resize(static_cast<std::size_t>(run_.ranks));
+    found->second.sums.resize(static_cast<std::size_t>(run_.ranks));
+  }
+  return found->second;
+}
+
+// ---- questions
+
+void SharedEmbedding::look(std::int64_t rank, std::int64_t step, std::span<const std::int64_t> ids,
+                           StateDone done) {
+  require_rank(rank);
+  require_valid(step >= applied_, fmt::format("rank {} looks at {}, and {} steps have been applied", rank,
+                                              table_and_step(step), applied_));
+  require_valid(step <= applied_ + kLooksAhead, fmt::format("rank {} looks at {}, more than {} ahead", rank,
+                                                            table_and_step(step), kLooksAhead));
+  std::vector<std::int64_t> rows = rows_.rows_of(ids, OwnedRows::Order::kAscending);
+  Step& at = step_at(step);
+  std::optional<Look>& look = at.looks[static_cast<std::size_t>(rank)];
+  if (look) {
+    require_valid(look->rows == rows,
+                  fmt::format("rank {} looks at {} twice, at other rows", rank, table_and_step(step)));
+    if (look->done) look->done(Error(ErrorCode::kInvalid, "the question came again"));
+    look->done = std::move(done);
+    look->later.clear();
+  } else {
+    look.emplace(Look{.rows = std::move(rows),
+                      .later = {},
+                      .done = std::move(done),
+                      .rest = nullptr,
+                      .since = Clock::now()});
+  }
+  settle();
+}
+
+void SharedEmbedding::rest(std::int64_t rank, std::int64_t step, StateDone done) {
+  require_rank(rank);
+  const auto found = steps_.find(step);
+  require_valid(
+      found != steps_.end() && found->second.looks[static_cast<std::size_t>(rank)],
+      fmt::format("rank {} wants the rest of {}, at which it has not looked", rank, table_and_step(step)));
+  Look& look = *found->second.looks[static_cast<std::size_t>(rank)];
+  if (look.rest) look.rest(Error(ErrorCode::kInvalid, "the question came again"));
+  look.rest = std::move(done);
+  settle();
+}
+
+void SharedEmbedding::check(const Sums& sums, const Look* look, const std::vector<std::int64_t>& rows) const {
+  require_valid(look != nullptr, fmt::format("rank {} brings {}, at which it has not looked", sums.rank,
+                                             table_and_step(sums.step)));
+  require_valid(std::ranges::includes(look->rows, rows),
+                fmt::format("rank {} brings gradients of rows of {} that it has not read", sums.rank,
+                            table_and_step(sums.step)));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    require_valid(
+        all_finite(sums.sums + static_cast<std::int64_t>(i) * spec_.width, spec_.width),
+        fmt::format("rank {} brings a gradient with NaN or infinity in {}, of node {} of type '{}'",
+                    sums.rank, table_and_step(sums.step), rows_.original_id(rows[i]), spec_.node_type));
+}
+
+void SharedEmbedding::step(const Sums& sums, StateDone done) {
+  require_rank(sums.rank);
+  if (sums.step < applied_) return done(write_steps_applied(applied_));  // it has come before
+  require_valid(sums.step <= applied_ + kStepsAhead,
+                fmt::format("rank {} brings {}, and {} steps have been applied", sums.rank,
+                            table_and_step(sums.step), applied_));
+  const auto rank = static_cast<std::size_t>(sums.rank);
+  Step& at = step_at(sums.step);
+  if (!at.sums[rank]) {
+    std::vector<std::int64_t> rows = rows_.rows_of(sums.ids, OwnedRows::Order::kAscending);
+    check(sums, at.looks[rank] ? &*at.looks[rank] : nullptr, rows);
+    at.sums[rank].emplace(Held{.rows = std::move(rows),
+                               .sums = sums.sums,
+                               .rows_of_all_owners = sums.rows_of_all_owners,
+                               .message = sums.message});
+  }
+  done(write_steps_applied(applied_));
+  settle();
+}
+
+void SharedEmbedding::pull(std::int64_t at, std::span<const std::int64_t> ids, StateDone done) {
+  pulls_.push_back({.at = at,
+                    .rows = rows_.rows_of(ids, OwnedRows::Order::kAny),
+                    .done = std::move(done),
+                    .since = Clock::now()});
+  answer_pulls();
+}
+
+// ---- what follows
+
+void SharedEmbedding::settle() {
+  do {
+    answer_looks(applied_);
+    answer_early(applied_ + 1);
+  } while (apply_next());
+}
+
+/// Whoever looks at the next step gets all rows, and what was left out before.
+void SharedEmbedding::answer_looks(std::int64_t step) {
+  const auto found = steps_.find(step);
+  if (found == steps_.end()) return;
+  for (std::optional<Look>& look : found->second.looks) {
+    if (!look) continue;
+    if (look->done) {
+      look->later.clear();
+      std::exchange(look->done,
+                    nullptr)(write_look(look->rows.size(), look->later, spec_.width,
+                                        [&](float* out) { table_.read(look->rows, out, parallel_); }));
+    }
+    if (look->rest) {
+      std::vector<std::int64_t> rows;
+      for (std::size_t i = 0; i < look->rows.size() && !look->later.empty(); ++i)
+        if (is_later(look->later, i)) rows.push_back(look->rows[i]);
+      std::exchange(look->rest, nullptr)(
+          write_rows(rows.size(), static_cast<std::size_t>(spec_.row_bytes()),
+                     [&](std::byte* out) { table_.read(rows, reinterpret_cast<float*>(out), parallel_); }));
+    }
+  }
+}
+
+/// Rows that any rank reads in a step; null until all have looked at it.
+const std::vector<std::int64_t>* SharedEmbedding::read_in(std::int64_t step) {
+  const auto found = steps_.find(step);
+  if (found == steps_.end()) return nullptr;
+  Step& at = found->second;
+  if (!at.read) {
+    if (!std::ranges::all_of(at.looks, [](const auto& look) { return look.has_value(); })) return nullptr;
+    std::vector<std::int64_t>& all = at.read.emplace();
+    for (const std::optional<Look>& look : at.looks) {
+      std::vector<std::int64_t> merged;
+      merged.reserve(all.size() + look->rows.size());
+      std::ranges::set_union(all, look->rows, std::back_inserter(merged));
+      all = std::move(merged);
+    }
+  }
+  return &*at.read;
+}
+
+/// Whoever looks at the step after the next one gets the rows that the next one cannot move.
+void SharedEmbedding::answer_early(std::int64_t step) {
+  const auto found = steps_.find(step);
+  if (found == steps_.end()) return;
+  for (std::optional<Look>& look : found->second.looks) {
+    if (!look || !look->done) continue;
+    const std::vector<std::int64_t>* const moving = read_in(step - 1);
+    if (moving == nullptr) return;
+    std::vector<std::int64_t> settled;
+    look->later.assign((look->rows.size() + 7) / 8, 0);
+    auto next = moving->begin();
+    for (std::size_t i = 0; i < look->rows.size(); ++i) {
+      next = std::ranges::lower_bound(next, moving->end(), look->rows[i]);
+      if (next != moving->end() && *next == look->rows[i])
+        look->later[i / 8] |= static_cast<std::uint8_t>(1U << (i % 8));
+      else
+        settled.push_back(look->rows[i]);
+    }
+    std::exchange(look->done, nullptr)(write_look(look->rows.size(), look->later, spec_.width,
+                                                  [&](float* out) { table_.read(settled, out, parallel_); }));
+  }
+}
+
+void SharedEmbedding::answer_pulls() {
+  for (std::size_t left = pulls_.size(); left > 0; --left) {
+    Pull pull = std::move(pulls_.front());
+    pulls_.pop_front();
+    if (pull.at > applied_)
+      pulls_.push_back(std::move(pull));
+    else
+      pull.done(write_rows(
+          pull.rows.size(), static_cast<std::size_t>(spec_.row_bytes()),
+          [&](std::byte* out) { table_.read(pull.rows, reinterpret_cast<float*>(out), parallel_); }));
+  }
+}
+
+/// Whether the next step had come whole.
+bool SharedEmbedding::apply_next() {
+  const auto found = steps_.find(applied_);
+  if (found == steps_.end()) return false;
+  Step& step = found->second;
+  if (!std::ranges::all_of(step.sums, [](const auto& held) { return held.has_value(); })) return false;
+  std::uint64_t of_all_owners = 0;
+  std::vector<RowSums> by_rank;
+  for (const std::optional<Held>& held : step.sums) {
+    of_all_owners += held->rows_of_all_owners;
+    by_rank.push_back({held->rows, held->sums});
+  }
+  if (std::ranges::any_of(by_rank, [](const RowSums& sums) { return !sums.rows.empty(); }))
+    table_.step(by_rank, run_.ranks, parallel_);
+  else if (of_all_owners > 0)
+    table_.count_step();
+  ++applied_;
+  progress_ = Clock::now();
+  Step done = std::move(step);
+  steps_.erase(found);
+  for (std::optional<Look>& look : done.looks) {  // a rank that has brought its sums needs no rows any more
+    const Error late(ErrorCode::kInvalid, table_and_step(applied_ - 1) + " is over");
+    if (look && look->done) look->done(late);
+    if (look && look->rest) look->rest(late);
+  }
+  answer_pulls();
+  return true;
+}
+
+// ---- ranks
+
+/// The first rank that the next step waits for.
+std::optional<std::int64_t> SharedEmbedding::awaited_rank() const {
+  const auto found = steps_.find(applied_);
+  for (std::int64_t rank = 0; rank < run_.ranks; ++rank)
+    if (found == steps_.end() || !found->second.sums[static_cast<std::size_t>(rank)]) return rank;
+  return std::nullopt;
+}
+
+void SharedEmbedding::leave(std::int64_t rank) {
+  require_rank(rank);
+  left_[static_cast<std::size_t>(rank)] = 1;
+  tick(Clock::now());
+}
+
+void SharedEmbedding::tick(Clock::time_point now) {
+  const std::optional<std::int64_t> awaited = awaited_rank();
+  if (!awaited) return;
+  const bool gone = left_[static_cast<std::size_t>(*awaited)] != 0;
+  const auto late = [&](Clock::time_point since) {
+    return gone || now - std::max(since, progress_) > run_.timeout;
+  };
+  const Error why(
+      gone ? ErrorCode::kPeerDied : ErrorCode::kTimeout,
+      gone ? fmt::format("rank {} has left before {}", *awaited, table_and_step(applied_))
+           : fmt::format("rank {} has not brought {} within {} s", *awaited, table_and_step(applied_),
+                         std::chrono::duration_cast<std::chrono::seconds>(run_.timeout).count()));
+  for (auto& [number, step] : steps_) {
+    if (number == applied_) continue;  // whoever looks at it has been answered
+    for (std::optional<Look>& look : step.looks) {
+      if (!look || !late(look->since)) continue;
+      if (look->done) std::exchange(look->done, nullptr)(why);
+      if (look->rest) std::exchange(look->rest, nullptr)(why);
+    }
+  }
+  for (std::size_t left = pulls_.size(); left > 0; --left) {
+    Pull pull = std::move(pulls_.front());
+    pulls_.pop_front();
+    if (late(pull.since))
+      pull.done(why);
+    else
+      pulls_.push_back(std::move(pull));
+  }
+}
+
+void SharedEmbedding::abandon(const Error& why) {
+  for (auto& [number, step] : std::exchange(steps_, {})) {
+    for (std::optional<Look>& look : step.looks) {
+      if (look && look->done) look->done(why);
+      if (look && look->rest) look->rest(why);
+    }
+  }
+  for (Pull& pull : std::exchange(pulls_, {})) pull.done(why);
+}
+
+LearnedTable& SharedEmbedding::table_to_restore() {
+  abandon(Error(ErrorCode::kPeerDied,
+                fmt::format("table '{}' goes back to a checkpoint; go on from there", spec_.name)));
+  std::ranges::fill(left_, 0);
+  progress_ = Clock::now();
+  table_.clear();
+  return table_;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,129 @@
+// See state_questions.h.
+#include "state/owner/state_questions.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/sampler/peer_questions.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr const char* kQuestion = "a question about state";
+constexpr const char* kAnswer = "an answer about state";
+
+struct LookHead {
+  std::uint64_t settled = 0, later = 0;  // rows
+};
+
+std::size_t count_of(std::span<const std::uint8_t> later) {
+  std::size_t count = 0;
+  for (const std::uint8_t bits : later) count += static_cast<std::size_t>(std::popcount(bits));
+  return count;
+}
+
+}  // namespace
+
+StateQuestion read_state_question(std::span<const std::byte> bytes) {
+  PeerReader in(bytes, kQuestion);
+  StateQuestion question{.head = in.record<StateHead>(), .ids = {}, .rest = {}};
+  const StateHead& head = question.head;
+  if (head.ask < StateAsk::kOpen || head.ask > StateAsk::kLeave)
+    in.fail(fmt::format("it is of kind {}, which there is none of", static_cast<std::uint32_t>(head.ask)));
+  if (head.ask == StateAsk::kOpen)
+    question.rest = in.bytes(head.rows);
+  else
+    question.ids = in.array<std::int64_t>(head.rows), question.rest = in.rest();
+  return question;
+}
+
+RecycledBytes write_state_question(StateHead head, std::span<const std::int64_t> ids,
+                                   std::span<const std::byte> rest) {
+  head.rows = head.ask == StateAsk::kOpen ? rest.size() : ids.size();
+  RecycledBytes bytes;
+  PeerWriter out(bytes);
+  out.reserve(sizeof head + ids.size_bytes() + rest.size() + 8);
+  out.record(head);
+  out.array(ids);
+  out.array(rest);
+  return bytes;
+}
+
+RecycledBytes write_opened(const OpenedTable& opened) {
+  RecycledBytes bytes;
+  PeerWriter(bytes).record(opened);
+  return bytes;
+}
+
+OpenedTable read_opened(std::span<const std::byte> answer) {
+  PeerReader in(answer, kAnswer);
+  const OpenedTable opened = in.record<OpenedTable>();
+  in.end();
+  return opened;
+}
+
+RecycledBytes write_steps_applied(std::int64_t steps) {
+  RecycledBytes bytes;
+  PeerWriter(bytes).record(steps);
+  return bytes;
+}
+
+std::int64_t read_steps_applied(std::span<const std::byte> answer) {
+  PeerReader in(answer, kAnswer);
+  const std::int64_t steps = in.record<std::int64_t>();
+  in.end();
+  return steps;
+}
+
+RecycledBytes write_rows(std::size_t count, std::size_t row_bytes,
+                         const std::function<void(std::byte* out)>& fill) {
+  RecycledBytes bytes;
+  PeerWriter out(bytes);
+  out.reserve(sizeof(std::uint64_t) + count * row_bytes + 8);
+  out.record(static_cast<std::uint64_t>(count));
+  if (count > 0) fill(out.room(count * row_bytes));
+  return bytes;
+}
+
+std::span<const std::byte> read_rows(std::span<const std::byte> answer, std::size_t count,
+                                     std::size_t row_bytes) {
+  PeerReader in(answer, kAnswer);
+  if (in.record<std::uint64_t>() != count) in.fail("it has another number of rows");
+  if (count > in.rest().size() / row_bytes) in.fail("it is too short for its rows");
+  const std::span<const std::byte> rows = in.bytes(count * row_bytes);
+  in.end();
+  return rows;
+}
+
+RecycledBytes write_look(std::size_t rows, std::span<const std::uint8_t> later, std::int64_t width,
+                         const std::function<void(float* out)>& fill) {
+  const std::size_t left_out = count_of(later), settled = rows - left_out;
+  const std::size_t row_bytes = static_cast<std::size_t>(width) * sizeof(float);
+  RecycledBytes bytes;
+  PeerWriter out(bytes);
+  out.reserve(sizeof(LookHead) + later.size() + settled * row_bytes + 16);
+  out.record(LookHead{.settled = settled, .later = left_out});
+  if (left_out > 0) out.array(later);
+  if (settled > 0) fill(reinterpret_cast<float*>(out.room(settled * row_bytes)));
+  return bytes;
+}
+
+Looked read_look(std::span<const std::byte> answer, std::size_t rows, std::int64_t width) {
+  PeerReader in(answer, kAnswer);
+  const LookHead head = in.record<LookHead>();
+  if (head.settled > rows || head.later != rows - head.settled) in.fail("it has another number of rows");
+  Looked looked{.later = {}, .settled = {}};
+  if (head.later > 0) looked.later = in.array<std::uint8_t>((rows + 7) / 8);
+  if (count_of(looked.later) != head.later ||
+      (rows % 8 != 0 && head.later > 0 && looked.later.back() >> (rows % 8) != 0))
+    in.fail("it leaves out others than it says");
+  const std::size_t numbers = head.settled * static_cast<std::size_t>(width);
+  looked.settled = in.array<float>(numbers);
+  in.end();
+  return looked;
+}
+
+}  // namespace hopfeed

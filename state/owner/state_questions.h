@@ -1,0 +1,97 @@
+// What is asked of owners of state, and what they answer, as bytes. docs/protocol.md has every byte. A question
+// begins with a StateHead; arrays begin at multiples of 8, and numbers are little-endian.
+//
+//   open      a table, by its spec, for a run or for anybody       a number for it, and what there is of it
+//   pull      rows of any nodes, once so many steps are applied    them
+//   write     rows in place of those that are there                nothing; done once, however often it comes
+//   add       rows that are added to those that are there          likewise
+//   look      the rows that a rank reads in a step                 those that are settled, and which are not
+//   rest                                                           those that were not
+//   step      the sums of a rank's gradients                       how many steps are applied
+//   leave     a rank brings nothing any more                       nothing
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/recycled_bytes.h"
+
+namespace hopfeed {
+
+enum class StateAsk : std::uint32_t {
+  kOpen = 1,
+  kPull = 2,
+  kWrite = 3,
+  kAdd = 4,
+  kLook = 5,
+  kRest = 6,
+  kStep = 7,
+  kLeave = 8,
+};
+
+struct StateHead {
+  StateAsk ask{};
+  std::uint32_t table = 0;    // the owner's number for it, as open has told; 0 in open
+  std::uint64_t owner = 0;    // which start of the owner has told that number; 0 in open
+  std::uint64_t run = 0;      // of ranks; 0: nobody's
+  std::uint32_t attempt = 0;  // of the run
+  std::uint32_t rank = 0;
+  /// look, rest, step: the step. pull: steps that have been applied. write, add: the message's number among
+  /// those of its client to this table, from 1 on.
+  std::uint64_t number = 0;
+  std::uint64_t client = 0;              // of write and add
+  std::uint64_t rows = 0;                // ids that follow, 8 bytes each; of open the bytes of its JSON
+  std::uint64_t rows_of_all_owners = 0;  // of step
+};
+static_assert(sizeof(StateHead) == 64);
+
+/// A StateQuestion is one as it was read: its arrays lie in the bytes.
+struct StateQuestion {
+  StateHead head;
+  std::span<const std::int64_t> ids;
+  std::span<const std::byte> rest;  // rows, sums, or JSON
+};
+/// Throws kCorrupt.
+StateQuestion read_state_question(std::span<const std::byte> bytes);
+/// Writes one; `rest` is what stands behind the ids.
+RecycledBytes write_state_question(StateHead head, std::span<const std::int64_t> ids,
+                                   std::span<const std::byte> rest = {});
+
+// ---- answers
+
+struct OpenedTable {
+  std::uint32_t table = 0, unused = 0;
+  std::uint64_t owner = 0;
+  std::int64_t steps_applied = 0, rows = 0, learned = 0;  // rows that lie here, and those that were written
+};
+RecycledBytes write_opened(const OpenedTable& opened);
+OpenedTable read_opened(std::span<const std::byte> answer);
+
+RecycledBytes write_steps_applied(std::int64_t steps);
+std::int64_t read_steps_applied(std::span<const std::byte> answer);
+
+/// Rows as pull and rest answer them; `fill` writes count * row_bytes.
+RecycledBytes write_rows(std::size_t count, std::size_t row_bytes,
+                         const std::function<void(std::byte* out)>& fill);
+/// Throws kCorrupt unless there are `count` of `row_bytes`.
+std::span<const std::byte> read_rows(std::span<const std::byte> answer, std::size_t count,
+                                     std::size_t row_bytes);
+
+/// What look answers: of `rows` rows those whose bit is not in `later` [(rows + 7) / 8; empty: none]; `fill`
+/// writes them, [n, width].
+RecycledBytes write_look(std::size_t rows, std::span<const std::uint8_t> later, std::int64_t width,
+                         const std::function<void(float* out)>& fill);
+inline bool is_later(std::span<const std::uint8_t> later, std::size_t row) {
+  return !later.empty() && (later[row / 8] >> (row % 8) & 1) != 0;
+}
+struct Looked {
+  std::span<const std::uint8_t> later;  // as above
+  std::span<const float> settled;       // [n, width]
+};
+/// Throws kCorrupt.
+Looked read_look(std::span<const std::byte> answer, std::size_t rows, std::int64_t width);
+
+}  // namespace hopfeed
