@@ -92,7 +92,7 @@ class HeteroSageTest : public ::testing::Test {
     Inputs all;
     for (std::size_t t = 0; t < batch.nodes.size(); ++t) {
       const torch::Tensor rows = rows_of(model, static_cast<int>(t));
-      all.x.push_back(rows.defined()               ? rows.index_select(0, batch.nodes[t].n_id)
+      all.x.push_back(rows.defined()               ? rows.index_select(0, batch.nodes[t].n_id).to(dtype)
                       : batch.nodes[t].x.defined() ? batch.nodes[t].x.to(dtype)
                                                    : torch::Tensor());
     }
