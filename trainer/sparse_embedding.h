@@ -1,5 +1,5 @@
-// SparseEmbedding is a learned table (state/table/learned_table.h) as a module: it lies whole at each trainer,
-// a step moves the rows that its batch read, and all trainers move them alike.
+// SparseEmbedding is a learned table (state/table/learned_table.h) as a module: it lies whole at each
+// trainer, a step moves the rows that its batch read, and all trainers move them alike.
 #pragma once
 #include <torch/torch.h>
 
@@ -20,10 +20,10 @@ class SparseEmbeddingImpl : public torch::nn::Module {
   /// ids; the table stays in the host's memory. While training, and where gradients are recorded, the copy is
   /// a leaf, and the next step() takes its gradient. Throws kInvalid for an id that has no row.
   torch::Tensor forward(const torch::Tensor& ids);
-  /// Moves the rows that were looked up since the last step. All ranks call it together: a row's gradients are
-  /// summed within each rank in the order of its lookups, those sums in the order of ranks, and the average
-  /// over the ranks moves the row. So every rank has the same bits whatever its threads. Lookups without a
-  /// gradient do not count; a step without any row is none.
+  /// Moves the rows that were looked up since the last step. All ranks call it together: a row's gradients
+  /// are summed within each rank in the order of its lookups, those sums in the order of ranks, and the
+  /// average over the ranks moves the row. So every rank has the same bits whatever its threads. Lookups
+  /// without a gradient do not count; a step without any row is none.
   void step(World& world);
   /// Forgets the lookups since the last step.
   void forget() { lookups_.clear(); }

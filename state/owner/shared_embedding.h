@@ -2,9 +2,9 @@
 // holds for whom, and for whom it waits.
 //
 //   A step is s when s steps have been applied before it. For each, every rank
-//     look(s)   says which rows it reads, and gets those that are settled: all, once s is the next step; before
-//               that, once the step before is the next one and all ranks have looked at it, those that none of
-//               them reads in it
+//     look(s)   says which rows it reads, and gets those that are settled: all, once s is the next step;
+//               before that, once the step before is the next one and all ranks have looked at it, those that
+//               none of them reads in it
 //     rest(s)   gets the others, as soon as s is the next step
 //     step(s)   brings the sums of its gradients; when all have, the step is applied
 //   An evaluation pulls rows at a step: it waits until so many have been applied.
@@ -57,7 +57,8 @@ class SharedEmbedding {
   void look(std::int64_t rank, std::int64_t step, std::span<const std::int64_t> ids, StateDone done);
   void rest(std::int64_t rank, std::int64_t step, StateDone done);
   /// `sums` [ids, width] lie within `message`, which is kept. `rows_of_all_owners` is how many rows the rank
-  /// learned of in this step, wherever they are: a step in which nobody learned any is none for the optimizer.
+  /// learned of in this step, wherever they are: a step in which nobody learned any is none for the
+  /// optimizer.
   struct Sums {
     std::int64_t rank = 0, step = 0;
     std::uint64_t rows_of_all_owners = 0;
@@ -71,8 +72,8 @@ class SharedEmbedding {
   // ---- ranks
   /// It brings nothing any more: who waits for it hears so.
   void leave(std::int64_t rank);
-  /// Once a second: where no step has been applied for longer than the timeout, whoever has waited for as long
-  /// hears which rank is late.
+  /// Once a second: where no step has been applied for longer than the timeout, whoever has waited for as
+  /// long hears which rank is late.
   void tick(Clock::time_point now);
   /// Refuses all that waits, with this, and forgets sums that were not applied.
   void abandon(const Error& why);

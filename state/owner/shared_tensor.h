@@ -1,6 +1,6 @@
-// A SharedTensor is an owner's part of a table that anybody reads and writes at any time. A message that writes
-// is done once, however often it comes: it carries its client and its number among those of the client, which
-// come in order.
+// A SharedTensor is an owner's part of a table that anybody reads and writes at any time. A message that
+// writes is done once, however often it comes: it carries its client and its number among those of the
+// client, which come in order.
 //
 // One thread at a time.
 #pragma once
@@ -27,10 +27,10 @@ class SharedTensor {
   void read(std::span<const std::int64_t> ids, std::byte* out) const;
 
   enum class How { kReplace, kAdd };
-  /// Writes `rows` [ids, row_bytes] in the order of ids: of one that is there twice the last replaces, and both
-  /// are added. Sums of float16 and bfloat16 are made in float32 and rounded; those of int64 wrap. What was
-  /// done before is not done again. Throws kInvalid for an id that lies elsewhere and for a number that skips
-  /// one, kCorrupt for rows of another length; then nothing is written.
+  /// Writes `rows` [ids, row_bytes] in the order of ids: of one that is there twice the last replaces, and
+  /// both are added. Sums of float16 and bfloat16 are made in float32 and rounded; those of int64 wrap. What
+  /// was done before is not done again. Throws kInvalid for an id that lies elsewhere and for a number that
+  /// skips one, kCorrupt for rows that are too few; then nothing is written.
   void write(std::uint64_t client, std::uint64_t number, std::span<const std::int64_t> ids,
              std::span<const std::byte> rows, How how);
 

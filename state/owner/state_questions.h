@@ -1,5 +1,5 @@
-// What is asked of owners of state, and what they answer, as bytes. docs/protocol.md has every byte. A question
-// begins with a StateHead; arrays begin at multiples of 8, and numbers are little-endian.
+// What is asked of owners of state, and what they answer, as bytes. A question begins with a StateHead;
+// arrays begin at multiples of 8, and numbers are little-endian.
 //
 //   open      a table, by its spec, for a run or for anybody       a number for it, and what there is of it
 //   pull      rows of any nodes, once so many steps are applied    them

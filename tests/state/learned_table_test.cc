@@ -93,8 +93,8 @@ std::map<std::int64_t, std::vector<float>> gradients_of(const Step& step, std::i
   return all;
 }
 
-/// An optimizer in double, by the books: Kingma and Ba 2015 as torch.optim.SparseAdam has it, Duchi, Hazan and
-/// Singer 2011 as torch.optim.Adagrad, FBGEMM's exact_row_wise_adagrad (one sum a row, of the mean of its
+/// An optimizer in double, by the books: Kingma and Ba 2015 as torch.optim.SparseAdam has it, Duchi, Hazan
+/// and Singer 2011 as torch.optim.Adagrad, FBGEMM's exact_row_wise_adagrad (one sum a row, of the mean of its
 /// gradient's squares; epsilon outside of the root), plain descent.
 struct Oracle {
   RowOptimizerOptions options;

@@ -1,5 +1,6 @@
-// A table that ranks learn over two owners, against the same table whole: whatever the order in which messages
-// come, and however often, every rank reads what the steps before have made of each row, to the last bit.
+// A table that ranks learn over two owners, against the same table whole: whatever the order in which
+// messages come, and however often, every rank reads what the steps before have made of each row, to the last
+// bit.
 #include "state/owner/shared_embedding.h"
 
 #include <gtest/gtest.h>
@@ -73,6 +74,9 @@ struct Training {
       }
     }
   }
+  const std::vector<std::int64_t>& of(std::int64_t step, std::int64_t rank) const {
+    return ids[static_cast<std::size_t>(step)][static_cast<std::size_t>(rank)];
+  }
   /// Every third row that it has read it does not learn of.
   static std::vector<std::int64_t> learned(const std::vector<std::int64_t>& read) {
     std::vector<std::int64_t> some;
@@ -106,7 +110,7 @@ class Whole {
     std::vector<std::vector<float>> sums;
     std::vector<RowSums> by_rank;
     for (std::int64_t rank = 0; rank < run.ranks; ++rank) {
-      rows.push_back(Training::learned(run.ids[static_cast<std::size_t>(step)][static_cast<std::size_t>(rank)]));
+      rows.push_back(Training::learned(run.of(step, rank)));
       std::vector<float>& mine = sums.emplace_back(rows.back().size() * kWidth);
       for (std::size_t i = 0; i < rows.back().size(); ++i)
         Training::gradient(rank, step, row(rows.back()[i]).data(), mine.data() + i * kWidth);
@@ -149,9 +153,7 @@ class Rank {
   struct Asked {
     Reply look, rest;
   };
-  const std::vector<std::int64_t>& ids(std::int64_t step) const {
-    return run_.ids[static_cast<std::size_t>(step)][static_cast<std::size_t>(rank_)];
-  }
+  const std::vector<std::int64_t>& ids(std::int64_t step) const { return run_.of(step, rank_); }
   void look(std::int64_t step, std::size_t owner) {
     if (looks_[step][owner].look.came() || run_.steps == step) return;
     looks_[step][owner].look = Reply();
@@ -258,8 +260,7 @@ TEST_F(SharedEmbeddingTest, InWhateverOrderMessagesCome_EveryRankReadsTheRowsOfT
         Whole whole(graph_->whole(), optimizer);
         for (std::int64_t step = 0; step < run.steps; ++step) {
           for (std::int64_t rank = 0; rank < ranks; ++rank)
-            for (const std::int64_t id :
-                 run.ids[static_cast<std::size_t>(step)][static_cast<std::size_t>(rank)])
+            for (const std::int64_t id : run.of(step, rank))
               EXPECT_EQ(all[static_cast<std::size_t>(rank)].read().at({step, id}), whole.row(id))
                   << "step " << step << ", rank " << rank << ", node " << id;
           whole.step(run, step);

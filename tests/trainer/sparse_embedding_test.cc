@@ -1,6 +1,6 @@
 // The learned table as a module against Torch's own optimizers of sparse gradients, and what it promises
-// beside: rows that no batch reads cost nothing and stay as they are, the same bits on every number of threads
-// and after a checkpoint.
+// beside: rows that no batch reads cost nothing and stay as they are, the same bits on every number of
+// threads and after a checkpoint.
 #include "trainer/sparse_embedding.h"
 
 #include <gtest/gtest.h>
