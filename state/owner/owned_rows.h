@@ -21,9 +21,9 @@ class OwnedRows {
   std::int64_t dataset_id(std::int64_t row) const;
   /// Returns the original id of a row, which is what first values and checkpoints go by.
   std::int64_t original_id(std::int64_t row) const;
-  /// Returns the rows of dataset ids. Throws kInvalid naming one that lies elsewhere, and where `ascending` is
-  /// asked for and they are not, or one is there twice.
   enum class Order { kAny, kAscending };
+  /// Returns the rows of dataset ids. Throws kInvalid naming one that lies elsewhere, and with kAscending one
+  /// that is there twice or out of order.
   std::vector<std::int64_t> rows_of(std::span<const std::int64_t> dataset_ids, Order order) const;
 
  private:

@@ -1,18 +1,18 @@
-// A SharedEmbedding is an owner's part of a table that the ranks of a run learn together, step by step: what it
-// holds for whom, and for whom it waits.
+// A SharedEmbedding is an owner's part of a table that the ranks of a run learn together, step by step: what
+// it holds for whom, and for whom it waits.
 //
 //   A step is s when s steps have been applied before it. For each, every rank
 //     look(s)   says which rows it reads, and gets those that are settled: all, once s is the next step;
-//               before that, once the step before is the next one and all ranks have looked at it, those that
-//               none of them reads in it
+//               before that, once the step before is the next one and all ranks have looked at it, those
+//               that none of them reads in it
 //     rest(s)   gets the others, as soon as s is the next step
 //     step(s)   brings the sums of its gradients; when all have, the step is applied
 //   An evaluation pulls rows at a step: it waits until so many have been applied.
 //
-// So ranks that look ahead wait for nobody but for rows that move meanwhile. A rank may bring a step before the
-// others have brought the one before: sums of two steps are held at most. Everything is answered anew where it
-// comes again, and done once. Sums are added in the order of ranks: the bits are those of a table that lies
-// whole at each of them (learned_table.h).
+// So ranks that look ahead wait for nobody but for rows that move meanwhile. A rank may bring a step before
+// the others have brought the one before: sums of two steps are held at most. Everything is answered anew
+// where it comes again, and done once. Sums are added in the order of ranks: the bits are those of a table
+// that lies whole at each of them (learned_table.h).
 //
 // One thread at a time.
 #pragma once
