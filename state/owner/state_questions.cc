@@ -40,15 +40,25 @@ StateQuestion read_state_question(std::span<const std::byte> bytes) {
   return question;
 }
 
-RecycledBytes write_state_question(StateHead head, std::span<const std::int64_t> ids,
-                                   std::span<const std::byte> rest) {
-  head.rows = head.ask == StateAsk::kOpen ? rest.size() : ids.size();
+RecycledBytes write_state_question(StateHead head, std::span<const std::int64_t> ids, std::size_t rest_bytes,
+                                   const std::function<void(std::byte* out)>& fill) {
+  head.rows = ids.size();
   RecycledBytes bytes;
   PeerWriter out(bytes);
-  out.reserve(sizeof head + ids.size_bytes() + rest.size() + 8);
+  out.reserve(sizeof head + ids.size_bytes() + rest_bytes + 8);
   out.record(head);
   out.array(ids);
-  out.array(rest);
+  if (rest_bytes > 0) fill(out.room(rest_bytes));
+  return bytes;
+}
+
+RecycledBytes write_opening(StateHead head, const std::string& json) {
+  head.ask = StateAsk::kOpen;
+  head.rows = json.size();
+  RecycledBytes bytes;
+  PeerWriter out(bytes);
+  out.record(head);
+  out.array(std::as_bytes(std::span(json)));
   return bytes;
 }
 

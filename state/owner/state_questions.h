@@ -56,9 +56,12 @@ struct StateQuestion {
 };
 /// Throws kCorrupt.
 StateQuestion read_state_question(std::span<const std::byte> bytes);
-/// Writes one; `rest` is what stands behind the ids.
+/// Writes one; `fill` writes what stands behind the ids, `rest_bytes` of it.
 RecycledBytes write_state_question(StateHead head, std::span<const std::int64_t> ids,
-                                   std::span<const std::byte> rest = {});
+                                   std::size_t rest_bytes = 0,
+                                   const std::function<void(std::byte* out)>& fill = nullptr);
+/// Writes one that opens a table, by JSON.
+RecycledBytes write_opening(StateHead head, const std::string& json);
 
 // ---- answers
 

@@ -34,6 +34,13 @@ TableSpec spec_of(RowOptimizer optimizer = RowOptimizer::kSparseAdam) {
           .optimizer = {.optimizer = optimizer, .lr = 0.05}};
 }
 
+std::shared_ptr<const RecycledBytes> step_message(const std::vector<std::int64_t>& ids,
+                                                  const std::vector<float>& sums) {
+  const std::size_t bytes = sums.size() * sizeof(float);
+  return std::make_shared<RecycledBytes>(write_state_question(
+      {.ask = StateAsk::kStep}, ids, bytes, [&](std::byte* out) { std::memcpy(out, sums.data(), bytes); }));
+}
+
 /// Two owners: one has partition 0, one has 1 and 2.
 struct Owners {
   explicit Owners(const CutGraph& graph, std::int64_t ranks,
@@ -195,8 +202,7 @@ class Rank {
       for (std::size_t i = 0; i < mine.size(); ++i)
         Training::gradient(rank_, brought_, read_[{brought_, mine[i]}].data(), sums.data() + i * kWidth);
       for (int times = 0; times < (again ? 2 : 1); ++times) {
-        const auto message = std::make_shared<RecycledBytes>(
-            write_state_question({.ask = StateAsk::kStep}, mine, std::as_bytes(std::span(sums))));
+        const auto message = step_message(mine, sums);
         const StateQuestion question = read_state_question(*message);
         Reply reply;
         owners_.tables[owner]->step({.rank = rank_,
@@ -301,8 +307,7 @@ class TwoRanks : public SharedEmbeddingTest {
   }
   Reply bring(std::int64_t rank, std::int64_t step, const std::vector<std::int64_t>& at, float value = 1) {
     const std::vector<float> sums(at.size() * kWidth, value);
-    const auto message = std::make_shared<RecycledBytes>(
-        write_state_question({.ask = StateAsk::kStep}, at, std::as_bytes(std::span(sums))));
+    const auto message = step_message(at, sums);
     const StateQuestion question = read_state_question(*message);
     Reply reply;
     table_.step({.rank = rank,

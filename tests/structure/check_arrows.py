@@ -17,7 +17,7 @@ import sys
 ROOMS = {
     "core": ("base", "dataset", "batch", "draws", "sampler", "seeds", "maker"),
     "gpu": ("kernels", "memory", "engine", "batches", "device"),
-    "state": ("table", "owner"),
+    "state": ("table", "owner", "client"),
 }
 # Folder -> folders it may include, lowest first. Who may use a folder may use all of its rooms.
 ARROWS = {

@@ -1,0 +1,135 @@
+// See dist_rows.h.
+#include "state/client/dist_rows.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace hopfeed {
+
+namespace {
+
+const TableSpec& learned(const TableSpec& spec) {
+  require_valid(spec.kind == TableSpec::Kind::kEmbedding,
+                fmt::format("table '{}' is written, and not learned step by step", spec.name));
+  return spec;
+}
+
+}  // namespace
+
+DistRows::DistRows(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset, const TableSpec& spec,
+                   const RankOfRun& rank)
+    : table_(std::move(network), dataset, learned(spec), rank), next_step_(table_.steps_applied()) {}
+
+DistRows::~DistRows() {
+  for (const Looked& step : looked_) {
+    for (const StateNetwork::Ticket ticket : step.rest) table_.network().drop(ticket);
+    if (!step.read)
+      for (const StateNetwork::Ticket ticket : step.settled) table_.network().drop(ticket);
+  }
+  for (const StateNetwork::Ticket ticket : unanswered_) table_.network().drop(ticket);
+  try {
+    leave();
+  } catch (const std::exception&) {  // the owner is gone, and knows it
+  }
+}
+
+void DistRows::look(std::vector<std::int64_t> ids) {
+  const auto step = static_cast<std::uint64_t>(next_step_) + looked_.size();
+  Looked looked{.ids = std::move(ids), .parts = {}, .settled = {}, .rest = {}};
+  looked.parts = table_.split(looked.ids);
+  // All owners hear of all steps, also of those that read nothing there: a step is whole once all ranks have
+  // said what they read.
+  for (int owner = 0; owner < table_.num_owners(); ++owner)
+    looked.settled.push_back(
+        table_.network().ask(owner, write_state_question(table_.head(owner, StateAsk::kLook, step),
+                                                         looked.parts[static_cast<std::size_t>(owner)].ids)));
+  for (int owner = 0; owner < table_.num_owners(); ++owner)
+    looked.rest.push_back(
+        table_.network().ask(owner, write_state_question(table_.head(owner, StateAsk::kRest, step), {})));
+  looked_.push_back(std::move(looked));
+}
+
+void DistRows::read(float* out) {
+  require_valid(!looked_.empty() && !looked_.front().read,
+                fmt::format("step {} of table '{}' is read before it was looked at, or twice", next_step_,
+                            spec().name));
+  Looked& step = looked_.front();
+  step.read = true;
+  const std::int64_t width = spec().width;
+  const std::size_t row_bytes = static_cast<std::size_t>(spec().row_bytes());
+  for (std::size_t owner = 0; owner < step.parts.size(); ++owner) {
+    const TableAtOwners::Part& part = step.parts[owner];
+    const auto settled = table_.network().wait(step.settled[owner]);
+    const hopfeed::Looked looked = read_look(*settled, part.ids.size(), width);
+    const std::size_t now = looked.settled.size() / static_cast<std::size_t>(width);
+    const float* from_now = looked.settled.data();
+    std::shared_ptr<const RecycledBytes> rest;
+    const std::byte* from_rest = nullptr;
+    if (now == part.ids.size()) {
+      table_.network().drop(std::exchange(step.rest[owner], 0));  // there is none
+    } else {
+      rest = table_.network().wait(std::exchange(step.rest[owner], 0));
+      from_rest = read_rows(*rest, part.ids.size() - now, row_bytes).data();
+    }
+    for (std::size_t i = 0; i < part.ids.size(); ++i) {
+      float* const to = out + part.positions[i] * width;
+      if (is_later(looked.later, i)) {
+        std::memcpy(to, from_rest, row_bytes);
+        from_rest += row_bytes;
+      } else {
+        std::memcpy(to, from_now, row_bytes);
+        from_now += width;
+      }
+    }
+  }
+  step.rest.clear();
+}
+
+void DistRows::step(const RowSums& sums) {
+  if (looked_.empty()) look({});
+  if (!looked_.front().read) {  // owners answer rows before they take what was made of them
+    std::vector<float> unused(looked_.front().ids.size() * static_cast<std::size_t>(spec().width));
+    read(unused.data());
+  }
+  const std::vector<TableAtOwners::Part> parts = table_.split(sums.rows);
+  for (std::size_t owner = 0; owner < parts.size(); ++owner) {
+    const TableAtOwners::Part& part = parts[owner];
+    StateHead head =
+        table_.head(static_cast<int>(owner), StateAsk::kStep, static_cast<std::uint64_t>(next_step_));
+    head.rows_of_all_owners = sums.rows.size();
+    unanswered_.push_back(table_.ask_with_rows(static_cast<int>(owner), head, part,
+                                               reinterpret_cast<const std::byte*>(sums.sums)));
+  }
+  looked_.pop_front();
+  ++next_step_;
+  take_answers();
+}
+
+/// Those of all steps but the last: an owner's complaint comes a step late at most, and nobody waits for its
+/// word that it has the sums.
+void DistRows::take_answers() {
+  while (unanswered_.size() > static_cast<std::size_t>(table_.num_owners())) {
+    const StateNetwork::Ticket ticket = unanswered_.front();
+    unanswered_.pop_front();
+    read_steps_applied(*table_.network().wait(ticket));
+  }
+}
+
+void DistRows::pull(std::span<const std::int64_t> ids, float* out) const {
+  table_.pull(static_cast<std::uint64_t>(next_step_), ids, reinterpret_cast<std::byte*>(out));
+}
+
+void DistRows::leave() {
+  if (std::exchange(left_, true)) return;
+  std::vector<StateNetwork::Ticket> tickets;
+  for (int owner = 0; owner < table_.num_owners(); ++owner)
+    tickets.push_back(
+        table_.network().ask(owner, write_state_question(table_.head(owner, StateAsk::kLeave, 0), {})));
+  for (const StateNetwork::Ticket ticket : tickets) table_.network().wait(ticket);
+}
+
+}  // namespace hopfeed

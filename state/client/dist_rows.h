@@ -1,0 +1,65 @@
+// DistRows are learned rows at their owners, as one rank of a run sees them (state/owner/shared_embedding.h has
+// what a step is). All ranks make the same calls of each step; rows that a rank looks ahead for come while it
+// computes.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "state/client/table_at_owners.h"
+#include "state/table/row_sums.h"
+
+namespace hopfeed {
+
+class DistRows {
+ public:
+  /// Opens or makes the table. Throws what TableAtOwners throws.
+  DistRows(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset, const TableSpec& spec,
+           const RankOfRun& rank);
+  /// Leaves, where that was not said: who waits for this rank hears so.
+  ~DistRows();
+  DistRows(const DistRows&) = delete;
+  DistRows& operator=(const DistRows&) = delete;
+
+  const TableSpec& spec() const { return table_.spec(); }
+  std::int64_t rows() const { return table_.rows(); }
+  std::int64_t learned_when_opened() const { return table_.learned(); }
+  /// Returns the step that is brought next.
+  std::int64_t next_step() const { return next_step_; }
+
+  /// Asks for the rows that the next step reads of which that was not said yet, by dataset id, ascending, each
+  /// once. Rows of a step are asked for before those of the one behind it. Throws kInvalid for an id that has
+  /// no row.
+  void look(std::vector<std::int64_t> ids);
+  /// Returns how many steps have been looked at and not brought.
+  std::size_t steps_looked_at() const { return looked_.size(); }
+  /// Returns the rows that the next step reads.
+  const std::vector<std::int64_t>& ids() const { return looked_.front().ids; }
+  /// Waits for them: writes [ids(), width]. Throws what StateNetwork throws.
+  void read(float* out);
+  /// Brings what this rank has learned in the next step, of rows that it has looked at.
+  void step(const RowSums& sums);
+  /// Reads rows as `next_step()` steps have left them; does not belong to a step. Ids in any order.
+  void pull(std::span<const std::int64_t> ids, float* out) const;
+  /// Says that this rank brings no more steps.
+  void leave();
+
+ private:
+  struct Looked {
+    std::vector<std::int64_t> ids;
+    std::vector<TableAtOwners::Part> parts;           // by owner
+    std::vector<StateNetwork::Ticket> settled, rest;  // by owner
+    bool read = false;
+  };
+  void take_answers();
+
+  const TableAtOwners table_;
+  std::int64_t next_step_;
+  std::deque<Looked> looked_;                    // from next_step_ on
+  std::deque<StateNetwork::Ticket> unanswered_;  // of steps that were brought
+  bool left_ = false;
+};
+
+}  // namespace hopfeed

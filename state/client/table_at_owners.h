@@ -1,0 +1,65 @@
+// TableAtOwners is a table of state that is open at all its owners: which rows lie where, and how its
+// questions begin.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dataset/dataset_meta.h"
+#include "state/client/state_network.h"
+#include "state/owner/state_questions.h"
+#include "state/owner/table_spec.h"
+
+namespace hopfeed {
+
+/// A RankOfRun is who learns: one of the ranks of a run, in one of its attempts.
+struct RankOfRun {
+  std::uint64_t run = 0;  // the same on all ranks, and on no other run
+  std::uint32_t attempt = 0;
+  std::int64_t rank = 0, ranks = 1;
+  std::int64_t timeout_ms = 300'000;  // for a rank that is late
+};
+
+class TableAtOwners {
+ public:
+  /// Opens it at all owners. Throws what they refuse; kInvalid where they disagree about its steps.
+  TableAtOwners(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset, const TableSpec& spec,
+                const RankOfRun& rank = {});
+
+  const TableSpec& spec() const { return spec_; }
+  StateNetwork& network() const { return *network_; }
+  int num_owners() const { return network_->num_owners(); }
+  std::int64_t rows() const { return offsets_.back(); }
+  std::int64_t steps_applied() const { return steps_applied_; }  // when it was opened
+  std::int64_t learned() const { return learned_; }              // rows that were written by then
+
+  /// Returns how a question to an owner begins.
+  StateHead head(int owner, StateAsk ask, std::uint64_t number) const;
+  /// Returns the owner of a row. Throws kInvalid for what is no dataset id of the node type.
+  int owner_of(std::int64_t dataset_id) const;
+  /// Part is what of a list of ids lies at an owner.
+  struct Part {
+    std::vector<std::int64_t> ids;
+    std::vector<std::uint32_t> positions;  // in the list
+  };
+  /// Splits a list by owner, in its order: [num_owners()].
+  std::vector<Part> split(std::span<const std::int64_t> dataset_ids) const;
+  /// Reads rows, once `at` steps have been applied: writes [ids, row_bytes].
+  void pull(std::uint64_t at, std::span<const std::int64_t> dataset_ids, std::byte* out) const;
+  /// Asks an owner with rows behind the ids: those of `rows` [list, row_bytes] that are the part's.
+  StateNetwork::Ticket ask_with_rows(int owner, const StateHead& head, const Part& part,
+                                     const std::byte* rows) const;
+
+ private:
+  const std::shared_ptr<StateNetwork> network_;
+  const TableSpec spec_;
+  const RankOfRun rank_;
+  std::vector<std::int64_t> offsets_;  // [partitions + 1] of dataset ids
+  std::vector<int> owners_;            // [partitions]
+  std::vector<OpenedTable> opened_;    // by owner
+  std::int64_t steps_applied_ = 0, learned_ = 0;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,282 @@
+// See state_owner.h.
+#include "state/owner/state_owner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <random>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/json_fields.h"
+#include "core/base/json_text.h"
+#include "core/base/limits.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::seconds kAway{5};  // a rank whose connection was lost has connected anew within it
+constexpr std::int64_t kMaxRanks = 65'536;
+constexpr std::size_t kMaxTables = 1'024;
+
+std::uint64_t random_number() {
+  std::random_device random;
+  return (std::uint64_t{random()} << 32 | random()) | 1;  // never 0
+}
+
+/// What open says beside the table.
+struct Opening {
+  TableSpec spec;
+  std::string fingerprint;
+  RanksOfRun ranks;
+};
+
+Opening read_opening(std::span<const std::byte> text) {
+  const nlohmann::json json = parse_json({reinterpret_cast<const char*>(text.data()), text.size()});
+  const JsonFields fields(json, "the question that opens a table", ErrorCode::kCorrupt);
+  fields.only({"table", "fingerprint", "ranks", "timeout_ms"});
+  return {.spec = TableSpec::from_json(json_text(fields.at("table"))),
+          .fingerprint = fields.text("fingerprint"),
+          .ranks = {.ranks = fields.whole("ranks", 1, kMaxRanks),
+                    .timeout = std::chrono::milliseconds(fields.whole("timeout_ms", 1, kMaxDeadlineMs))}};
+}
+
+}  // namespace
+
+StateOwner::StateOwner(const Dataset& dataset, int threads)
+    : dataset_(dataset), threads_(threads), start_(random_number()) {}
+
+std::uint32_t StateOwner::lane_of(std::span<const std::byte> question) {
+  StateHead head;
+  if (question.size() < sizeof head) return 0;  // it will be refused there
+  std::memcpy(&head, question.data(), sizeof head);
+  return head.ask == StateAsk::kOpen ? 0 : head.table;
+}
+
+std::vector<std::uint32_t> StateOwner::lanes() const {
+  const MutexLock lock(mutex_);
+  std::vector<std::uint32_t> lanes;
+  for (const auto& [number, table] : tables_) lanes.push_back(number);
+  return lanes;
+}
+
+void StateOwner::answer(std::uint64_t connection, std::shared_ptr<const RecycledBytes> question,
+                        StateDone done) {
+  // What is thrown is the answer, unless one has been given.
+  const auto given = std::make_shared<bool>(false);
+  const StateDone once = [given, done = std::move(done)](StateReply reply) {
+    if (!std::exchange(*given, true)) done(std::move(reply));
+  };
+  try {
+    const StateQuestion read = read_state_question(*question);
+    if (read.head.ask == StateAsk::kOpen) return once(open(connection, read));
+    const std::shared_ptr<Table> table = table_of(read.head);
+    const MutexLock lane(table->lane);
+    require_run(*table, read.head);
+    if (table->tensor)
+      ask_tensor(*table, read, once);
+    else
+      ask_embedding(*table, read, question, once);
+  } catch (const Error& error) {
+    once(error);
+  } catch (const std::bad_alloc&) {
+    once(Error(ErrorCode::kNoSpace, "the owner of state has no memory left for it"));
+  }
+}
+
+// ---- tables
+
+std::shared_ptr<StateOwner::Table> StateOwner::make(const TableSpec& spec, std::uint64_t run,
+                                                    std::uint32_t attempt, const RanksOfRun& ranks) {
+  auto table = std::make_shared<Table>();
+  table->spec = spec;
+  table->rows = std::make_unique<OwnedRows>(dataset_, dataset_.meta().node_type(spec.node_type));
+  table->run = run;
+  table->attempt = attempt;
+  table->ranks = ranks;
+  if (spec.kind == TableSpec::Kind::kTensor)
+    table->tensor = std::make_unique<SharedTensor>(spec, *table->rows);
+  else
+    table->embedding = std::make_unique<SharedEmbedding>(spec, *table->rows, ranks, threads_);
+  return table;
+}
+
+/// A table that is there is joined; by a later attempt of its run, or by another run once its own is over, it
+/// is begun anew.
+RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& question) {
+  const StateHead& head = question.head;
+  const Opening opening = read_opening(question.rest);
+  require_valid(opening.fingerprint == dataset_.meta().fingerprint,
+                fmt::format("table '{}' is of another dataset than '{}', which this owner has",
+                            opening.spec.name, dataset_.meta().name));
+  const bool learned = opening.spec.kind == TableSpec::Kind::kEmbedding;
+  const MutexLock lock(mutex_);
+  const auto named = by_name_.find(opening.spec.name);
+  std::shared_ptr<Table> table = named == by_name_.end() ? nullptr : tables_.at(named->second);
+  if (table) {
+    const MutexLock lane(table->lane);
+    if (learned != (table->embedding != nullptr)) table->spec.require_same(opening.spec);
+    const bool others = learned && table->run != head.run;
+    if (others && (!table->connections.empty() || Clock::now() - table->abandoned < kAway))
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format("table '{}' is learned by another run ({:016x}); end that one, or give the table "
+                      "another name",
+                      opening.spec.name, table->run));
+    if (others || (learned && head.attempt > table->attempt)) {
+      table = nullptr;
+    } else {
+      table->spec.require_same(opening.spec);
+      if (learned) {
+        require_valid(head.attempt == table->attempt,
+                      fmt::format("table '{}' is learned by attempt {} of the run, and this is attempt {}",
+                                  opening.spec.name, table->attempt, head.attempt));
+        require_valid(opening.ranks.ranks == table->ranks.ranks,
+                      fmt::format("table '{}' is learned by {} ranks, and this one says {}",
+                                  opening.spec.name, table->ranks.ranks, opening.ranks.ranks));
+      }
+    }
+  }
+  if (!table) {
+    require_valid(tables_.size() < kMaxTables, fmt::format("this owner has {} tables already", kMaxTables));
+    table = make(opening.spec, head.run, head.attempt, opening.ranks);
+    table->number = ++last_number_;  // a question about the one before is refused
+    if (named != by_name_.end()) tables_.erase(named->second);
+    tables_[table->number] = table;
+    by_name_[opening.spec.name] = table->number;
+  }
+  const MutexLock lane(table->lane);
+  if (learned) table->connections.insert(connection);
+  const SharedEmbedding* const embedding = table->embedding.get();
+  return write_opened({.table = table->number,
+                       .owner = start_,
+                       .steps_applied = embedding != nullptr ? embedding->steps_applied() : 0,
+                       .rows = table->rows->count(),
+                       .learned = embedding != nullptr ? embedding->table().num_learned()
+                                                       : table->tensor->store().num_written()});
+}
+
+std::shared_ptr<StateOwner::Table> StateOwner::table_of(const StateHead& head) const {
+  if (head.owner != start_)
+    throw Error(ErrorCode::kPeerDied,
+                "this owner of state was started again, and what it held is gone; go back to a checkpoint");
+  const MutexLock lock(mutex_);
+  const auto found = tables_.find(head.table);
+  if (found == tables_.end())
+    throw Error(ErrorCode::kPeerDied, "that table of state was begun anew by another run or attempt");
+  return found->second;
+}
+
+void StateOwner::require_run(const Table& table, const StateHead& head) {
+  if (!table.embedding || head.ask == StateAsk::kPull) return;
+  require_valid(
+      head.run == table.run && head.attempt == table.attempt,
+      fmt::format("a message of attempt {} of run {:016x} came to table '{}', which attempt {} of run "
+                  "{:016x} learns",
+                  head.attempt, head.run, table.spec.name, table.attempt, table.run));
+}
+
+// ---- questions
+
+void StateOwner::ask_tensor(Table& table, const StateQuestion& question, const StateDone& done) {
+  SharedTensor& tensor = *table.tensor;
+  const auto row_bytes = static_cast<std::size_t>(table.spec.row_bytes());
+  switch (question.head.ask) {
+    case StateAsk::kPull:
+      return done(write_rows(question.ids.size(), row_bytes,
+                             [&](std::byte* out) { tensor.read(question.ids, out); }));
+    case StateAsk::kWrite:
+    case StateAsk::kAdd:
+      tensor.write(
+          question.head.client, question.head.number, question.ids, question.rest,
+          question.head.ask == StateAsk::kWrite ? SharedTensor::How::kReplace : SharedTensor::How::kAdd);
+      return done(write_steps_applied(0));
+    default:
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("table '{}' is not learned step by step", table.spec.name));
+  }
+}
+
+void StateOwner::ask_embedding(Table& table, const StateQuestion& question,
+                               const std::shared_ptr<const RecycledBytes>& message, StateDone done) {
+  SharedEmbedding& embedding = *table.embedding;
+  const StateHead& head = question.head;
+  require_valid(head.number <= static_cast<std::uint64_t>(INT64_MAX) / 2,
+                fmt::format("step {} of table '{}'", head.number, table.spec.name));
+  const auto step = static_cast<std::int64_t>(head.number);
+  switch (head.ask) {
+    case StateAsk::kPull:
+      return embedding.pull(step, question.ids, std::move(done));
+    case StateAsk::kLook:
+      return embedding.look(head.rank, step, question.ids, std::move(done));
+    case StateAsk::kRest:
+      return embedding.rest(head.rank, step, std::move(done));
+    case StateAsk::kStep:
+      if (question.rest.size() / sizeof(float) / static_cast<std::size_t>(table.spec.width) <
+          question.ids.size())
+        throw Error(ErrorCode::kCorrupt,
+                    fmt::format("step {} of table '{}' is too short for its rows", step, table.spec.name));
+      return embedding.step({.rank = head.rank,
+                             .step = step,
+                             .rows_of_all_owners = head.rows_of_all_owners,
+                             .ids = question.ids,
+                             .sums = reinterpret_cast<const float*>(question.rest.data()),
+                             .message = message},
+                            std::move(done));
+    case StateAsk::kLeave:
+      embedding.leave(head.rank);
+      return done(write_steps_applied(embedding.steps_applied()));
+    default:
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("table '{}' is learned, and nobody writes its rows", table.spec.name));
+  }
+}
+
+// ---- connections
+
+void StateOwner::disconnected(std::uint64_t connection) {
+  const MutexLock lock(mutex_);
+  for (const auto& [number, table] : tables_) {
+    const MutexLock lane(table->lane);
+    if (table->connections.erase(connection) > 0 && table->connections.empty())
+      table->abandoned = Clock::now();
+  }
+}
+
+void StateOwner::tick(std::uint32_t lane, Clock::time_point now) {
+  std::shared_ptr<Table> table;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = tables_.find(lane);
+    if (found == tables_.end()) return;
+    table = found->second;
+  }
+  const MutexLock inside(table->lane);
+  if (table->embedding) table->embedding->tick(now);
+}
+
+std::vector<StateOwner::TableStatus> StateOwner::status() const {
+  const MutexLock lock(mutex_);
+  std::vector<TableStatus> all;
+  for (const auto& [number, table] : tables_) {
+    const MutexLock lane(table->lane);
+    TableStatus status{.name = table->spec.name, .rows = table->rows->count()};
+    if (table->tensor) {
+      status.written = table->tensor->store().num_written();
+      status.bytes = table->tensor->store().bytes();
+    } else {
+      status.written = table->embedding->table().num_learned();
+      status.steps_applied = table->embedding->steps_applied();
+      status.bytes = table->embedding->table().bytes();
+      status.held_bytes = table->embedding->held_bytes();
+    }
+    all.push_back(status);
+  }
+  return all;
+}
+
+}  // namespace hopfeed

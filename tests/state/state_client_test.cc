@@ -1,0 +1,293 @@
+// What processes see of state at its owners: ranks that learn on threads of their own, writers at any time, runs
+// and attempts that meet at one table, and owners that were started again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <future>
+#include <numeric>
+#include <set>
+
+#include "state/client/dist_rows.h"
+#include "state/client/dist_tensor.h"
+#include "state/table/learned_table.h"
+#include "tests/state/local_network.h"
+#include "tests/state/owners_fixture.h"
+#include "tests/support/watchdog.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::CutGraph;
+using testing::LocalNetwork;
+using testing::OwnerThread;
+
+constexpr std::int64_t kNodes = 150, kWidth = 5, kSteps = 25;
+
+class StateClient : public testing::WatchedTest<60> {
+ protected:
+  static void SetUpTestSuite() { graph_ = new CutGraph(kNodes); }
+  static void TearDownTestSuite() { delete graph_; }
+  static inline CutGraph* graph_ = nullptr;
+
+  StateClient() {
+    owners_.push_back(std::make_unique<OwnerThread>(graph_->open({0, 2}), 1));
+    owners_.push_back(std::make_unique<OwnerThread>(graph_->open({1}), 2));
+  }
+  std::shared_ptr<LocalNetwork> network(std::uint64_t connection) {
+    return std::make_shared<LocalNetwork>(std::vector{owners_[0].get(), owners_[1].get()}, connection);
+  }
+  /// Tells the owners that a process is gone.
+  void disconnect(std::uint64_t connection) {
+    for (const auto& owner : owners_) {
+      std::promise<void> done;
+      owner->post([&] { owner->owner().disconnected(connection), done.set_value(); });
+      done.get_future().wait();
+    }
+  }
+  static const DatasetMeta& meta() { return graph_->whole().meta(); }
+  static TableSpec rows_spec(const std::string& name = "user") {
+    return {.name = name,
+            .node_type = "node",
+            .kind = TableSpec::Kind::kEmbedding,
+            .width = kWidth,
+            .first_values = TableSpec::FirstValues::kUniform,
+            .seed = 6,
+            .optimizer = {.lr = 0.05}};
+  }
+  static TableSpec tensor_spec(ElementType type = ElementType::kInt64) {
+    return {.name = "counts", .node_type = "node", .dtype = type, .width = 2};
+  }
+  template <class Body>
+  static std::string refusal(Body body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      return error.what();
+    }
+    return "accepted";
+  }
+  static void expect_in(const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+
+  std::vector<std::unique_ptr<OwnerThread>> owners_;
+};
+
+std::vector<std::int64_t> read_by(std::int64_t rank, std::int64_t step) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(100 * step + rank));
+  std::set<std::int64_t> ids;
+  for (std::uint64_t i = random() % 30; i > 0; --i) ids.insert(static_cast<std::int64_t>(random() % kNodes));
+  return {ids.begin(), ids.end()};
+}
+
+/// What a rank learns of a row that it has read.
+std::vector<float> gradients_of(std::int64_t rank, std::int64_t step, const std::vector<float>& values) {
+  std::vector<float> sums(values.size());
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    sums[i] = 0.5F * values[i] + static_cast<float>(rank - step) / static_cast<float>(i + 3);
+  return sums;
+}
+
+/// All rows after kSteps, of a table that lies whole in one place.
+std::vector<float> learned_in_one_place(const Dataset& dataset, const TableSpec& spec, std::int64_t ranks) {
+  LearnedTable table({.rows = kNodes, .width = kWidth, .seed = spec.seed, .optimizer = spec.optimizer},
+                     [&dataset](std::int64_t row) { return dataset.original_id(0, row); });
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    std::vector<std::vector<std::int64_t>> ids;
+    std::vector<std::vector<float>> sums;
+    std::vector<RowSums> by_rank;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      ids.push_back(read_by(rank, step));
+      std::vector<float> values(ids.back().size() * kWidth);
+      table.read(ids.back(), values.data());
+      sums.push_back(gradients_of(rank, step, values));
+    }
+    for (std::size_t rank = 0; rank < ids.size(); ++rank) by_rank.push_back({ids[rank], sums[rank].data()});
+    table.step(by_rank, ranks);
+  }
+  std::vector<std::int64_t> all(kNodes);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<float> values(kNodes * kWidth);
+  table.read(all, values.data());
+  return values;
+}
+
+void learn(DistRows& rows, std::int64_t rank, std::int64_t ahead) {
+  for (std::int64_t step = rows.next_step(); step < kSteps; ++step) {
+    while (static_cast<std::int64_t>(rows.steps_looked_at()) <= ahead &&
+           step + static_cast<std::int64_t>(rows.steps_looked_at()) < kSteps)
+      rows.look(read_by(rank, step + static_cast<std::int64_t>(rows.steps_looked_at())));
+    std::vector<float> values(rows.ids().size() * kWidth);
+    rows.read(values.data());
+    const std::vector<std::int64_t> ids = rows.ids();
+    const std::vector<float> sums = gradients_of(rank, step, values);
+    rows.step({ids, sums.data()});
+  }
+}
+
+TEST_F(StateClient, RanksOnThreadsLearnTheBitsOfATableInOnePlace) {
+  for (const std::int64_t ranks : {1, 2, 4}) {
+    for (const std::int64_t ahead : {0, 2}) {
+      const TableSpec spec = rows_spec("user" + std::to_string(10 * ranks + ahead));
+      const std::vector<float> expected = learned_in_one_place(graph_->whole(), spec, ranks);
+      std::vector<std::thread> threads;
+      for (std::int64_t rank = 0; rank < ranks; ++rank)
+        threads.emplace_back([&, rank] {
+          DistRows rows(network(static_cast<std::uint64_t>(rank)), meta(), spec,
+                        {.run = 9, .rank = rank, .ranks = ranks});
+          learn(rows, rank, ahead);
+          std::vector<std::int64_t> all(kNodes);
+          std::iota(all.begin(), all.end(), 0);
+          std::vector<float> values(kNodes * kWidth);
+          rows.pull(all, values.data());  // waits for the others' last step
+          EXPECT_EQ(values, expected) << "rank " << rank << " of " << ranks << ", " << ahead << " ahead";
+        });
+      for (std::thread& thread : threads) thread.join();
+    }
+  }
+}
+
+TEST_F(StateClient, WritersOnThreadsAreDoneExactlyOnce) {
+  constexpr std::int64_t kWriters = 4, kTimes = 50;
+  std::vector<std::int64_t> all(kNodes);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::thread> threads;
+  for (std::uint64_t writer = 0; writer < kWriters; ++writer)
+    threads.emplace_back([&, writer] {
+      DistTensor tensor(network(writer), meta(), tensor_spec());
+      std::vector<std::int64_t> ones(all.size() * 2, 1);
+      for (std::int64_t i = 0; i < kTimes; ++i) tensor.add(all, std::as_bytes(std::span(ones)));
+    });
+  for (std::thread& thread : threads) thread.join();
+  DistTensor tensor(network(77), meta(), tensor_spec());
+  std::vector<std::int64_t> values(all.size() * 2);
+  tensor.pull(all, reinterpret_cast<std::byte*>(values.data()));
+  EXPECT_EQ(values, std::vector<std::int64_t>(values.size(), kWriters * kTimes));
+}
+
+TEST_F(StateClient, RowsThatOnePutsAnotherReads_InAnyOrderOfIds) {
+  DistTensor one(network(1), meta(), tensor_spec()), other(network(2), meta(), tensor_spec());
+  EXPECT_EQ(one.rows(), kNodes);
+  const std::vector<std::int64_t> ids{140, 3, 70, 3}, values{1, 2, 3, 4, 5, 6, 7, 8}, back{3, 140, 70, 0};
+  one.push(ids, std::as_bytes(std::span(values)));
+  std::vector<std::int64_t> got(8);
+  other.pull(back, reinterpret_cast<std::byte*>(got.data()));
+  EXPECT_EQ(got, (std::vector<std::int64_t>{7, 8, 1, 2, 5, 6, 0, 0}));
+}
+
+TEST_F(StateClient, ATableThatIsThereIsTheSameOrRefusedByWhatDiffers) {
+  DistTensor tensor(network(1), meta(), tensor_spec());
+  expect_in(refusal([&] { DistTensor(network(2), meta(), tensor_spec(ElementType::kFloat32)); }),
+            R"(table 'counts' is there, and another one: dtype "int64" there and "float32" here)");
+  TableSpec wide = tensor_spec();
+  wide.width = 3;
+  expect_in(refusal([&] { DistTensor(network(2), meta(), wide); }), "width 2 there and 3 here");
+  TableSpec rows = rows_spec("counts");
+  expect_in(refusal([&] { DistRows(network(2), meta(), rows, {.run = 1}); }), "kind");
+  expect_in(refusal([&] { DistTensor(network(2), meta(), rows_spec()); }), "learned step by step");
+  expect_in(refusal([&] { DistRows(network(2), meta(), tensor_spec(), {.run = 1}); }),
+            "written, and not learned");
+  DatasetMeta other = meta();
+  other.fingerprint = std::string(64, '0');
+  expect_in(refusal([&] { DistTensor(network(2), other, tensor_spec()); }), "of another dataset than");
+  expect_in(refusal([&] {
+              const std::vector<std::int64_t> ids{kNodes}, row{1, 2};
+              tensor.push(ids, std::as_bytes(std::span(row)));
+            }),
+            "node 150 (dataset id) has no row in table 'counts' of 150 rows");
+  expect_in(refusal([&] {
+              const std::vector<std::int64_t> ids{1}, row{1};
+              tensor.push(ids, std::as_bytes(std::span(row)));
+            }),
+            "8 bytes are given for 1 rows of 16 bytes");
+}
+
+TEST_F(StateClient, AnotherRunIsRefusedUntilNobodyOfTheFirstIsConnected) {
+  auto rows = std::make_unique<DistRows>(network(1), meta(), rows_spec(), RankOfRun{.run = 5});
+  rows->look({1, 2});
+  std::vector<float> values(2 * kWidth, 1);
+  rows->read(values.data());
+  rows->step({rows->ids(), values.data()});
+  const auto open = [&] { DistRows(network(2), meta(), rows_spec(), {.run = 6}); };
+  expect_in(refusal(open), "table 'user' is learned by another run (0000000000000005)");
+  disconnect(1);
+  expect_in(refusal(open), "learned by another run");  // it may come back within some seconds
+}
+
+TEST_F(StateClient, ALaterAttemptBeginsAnew_AndWhatComesOfTheEarlierChangesNothing) {
+  DistRows first(network(1), meta(), rows_spec(), {.run = 5, .attempt = 0});
+  first.look({1, 2});
+  std::vector<float> values(2 * kWidth);
+  first.read(values.data());
+  first.step({first.ids(), values.data()});
+  DistRows second(network(2), meta(), rows_spec(), {.run = 5, .attempt = 1});
+  EXPECT_EQ(second.next_step(), 0);
+  expect_in(refusal([&] {
+              for (int i = 0; i < 3; ++i) first.look({}), first.step({{}, nullptr});
+            }),
+            "begun anew by another run or attempt");
+  expect_in(refusal([&] { DistRows(network(3), meta(), rows_spec(), {.run = 5, .attempt = 0}); }),
+            "learned by attempt 1 of the run, and this is attempt 0");
+  expect_in(refusal([&] { DistRows(network(3), meta(), rows_spec(), {.run = 5, .attempt = 1, .ranks = 2}); }),
+            "learned by 1 ranks, and this one says 2");
+  second.look({1, 2});
+  std::vector<float> again(2 * kWidth);
+  second.read(again.data());
+  EXPECT_EQ(again, values) << "as before the first attempt's step";
+}
+
+TEST_F(StateClient, AnOwnerThatWasStartedAgainSaysThatStateIsGone) {
+  DistTensor tensor(network(1), meta(), tensor_spec());
+  owners_[1]->start_again();
+  std::vector<std::int64_t> all(kNodes), values(kNodes * 2);
+  std::iota(all.begin(), all.end(), 0);
+  expect_in(refusal([&] { tensor.pull(all, reinterpret_cast<std::byte*>(values.data())); }),
+            "was started again, and what it held is gone; go back to a checkpoint");
+}
+
+TEST_F(StateClient, ARankThatLeavesIsNamedToThoseWhoWait) {
+  const auto rank = [](std::int64_t number) { return RankOfRun{.run = 5, .rank = number, .ranks = 2}; };
+  DistRows stays(network(1), meta(), rows_spec(), rank(0));
+  {
+    DistRows leaves(network(2), meta(), rows_spec(), rank(1));
+    leaves.look({});
+  }
+  stays.look({1}), stays.look({1});
+  std::vector<float> values(kWidth);
+  stays.read(values.data());
+  stays.step({stays.ids(), values.data()});
+  for (const auto& owner : owners_)
+    owner->post([&owner = *owner] {
+      for (const std::uint32_t lane : owner.owner().lanes())
+        owner.owner().tick(lane, StateOwner::Clock::now());
+    });
+  expect_in(refusal([&] { stays.read(values.data()); }), "rank 1 has left before step 0 of table 'user'");
+}
+
+TEST_F(StateClient, BytesThatAreNoQuestionAreRefused) {
+  for (const std::size_t size : {0, 8, 63, 64, 200}) {
+    std::string error;
+    owners_[0]->owner().answer(1, std::make_shared<RecycledBytes>(size, std::byte{7}),
+                               [&](StateReply reply) { error = std::get<Error>(reply).what(); });
+    expect_in(error, "a question about state");
+  }
+  StateHead head{.ask = StateAsk::kPull, .rows = UINT64_MAX / 8};
+  RecycledBytes bytes(sizeof head);
+  std::memcpy(bytes.data(), &head, sizeof head);
+  std::string error;
+  owners_[0]->owner().answer(1, std::make_shared<RecycledBytes>(bytes),
+                             [&](StateReply reply) { error = std::get<Error>(reply).what(); });
+  expect_in(error, "ends early");
+  for (const std::string text : {"", "{", "[]", "{\"table\":{}}", "{\"ranks\":-1}"}) {
+    owners_[0]->owner().answer(1, std::make_shared<RecycledBytes>(write_opening({}, text)),
+                               [&](StateReply reply) { error = std::get<Error>(reply).what(); });
+    expect_in(error, "table");
+  }
+}
+
+}  // namespace
+}  // namespace hopfeed
