@@ -1,6 +1,6 @@
-// DistRows are learned rows at their owners, as one rank of a run sees them (state/owner/shared_embedding.h has
-// what a step is). All ranks make the same calls of each step; rows that a rank looks ahead for come while it
-// computes.
+// DistRows are learned rows at their owners, as one rank of a run sees them (state/owner/shared_embedding.h
+// has what a step is). All ranks make the same calls of each step; rows that a rank looks ahead for come
+// while it computes.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -29,9 +29,9 @@ class DistRows {
   /// Returns the step that is brought next.
   std::int64_t next_step() const { return next_step_; }
 
-  /// Asks for the rows that the next step reads of which that was not said yet, by dataset id, ascending, each
-  /// once. Rows of a step are asked for before those of the one behind it. Throws kInvalid for an id that has
-  /// no row.
+  /// Asks for the rows that the next step reads of which that was not said yet, by dataset id, ascending,
+  /// each once. Rows of a step are asked for before those of the one behind it. Throws kInvalid for an id
+  /// that has no row.
   void look(std::vector<std::int64_t> ids);
   /// Returns how many steps have been looked at and not brought.
   std::size_t steps_looked_at() const { return looked_.size(); }

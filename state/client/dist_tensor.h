@@ -1,8 +1,8 @@
 // A DistTensor has a row for each node of a type, spread over the owners of its partitions, that any process
 // reads and writes at any time. DGL has the like by this name.
 //
-// What is written is done exactly once, whatever happens on the way. Writes of one process to a row are done in
-// their order; those of several in any.
+// What is written is done exactly once, whatever happens on the way. Writes of one process to a row are done
+// in their order; those of several in any.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// A StateNetwork carries questions to owners of state, and answers back (folder `peers` does it over sockets).
-// Where the connection to an owner is lost, what was asked and not answered is asked again once it is back, in
-// the order in which it was asked; so a question may be given twice, and no answer is lost.
+// A StateNetwork carries questions to owners of state, and answers back (folder `peers` does it over
+// sockets). Where the connection to an owner is lost, what was asked and not answered is asked again once it
+// is back, in the order in which it was asked; so a question may be given twice, and no answer is lost.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,8 +19,9 @@ class StateNetwork {
   virtual int owner_of(int partition) const = 0;
   /// Asks, and does not wait. Any thread; what one thread asks of an owner is given in that order.
   virtual Ticket ask(int owner, RecycledBytes question) = 0;
-  /// Returns the answer to a question, each once. It may take as long as others take to do their part; an owner
-  /// that is lost is waited for up to a deadline. Throws what the owner refused, kPeerDied where it is gone.
+  /// Returns the answer to a question, each once. It may take as long as others take to do their part; an
+  /// owner that is lost is waited for up to a deadline. Throws what the owner refused, kPeerDied where it is
+  /// gone.
   virtual std::shared_ptr<const RecycledBytes> wait(Ticket ticket) = 0;
   /// Drops a question: nobody waits for its answer any more.
   virtual void drop(Ticket ticket) noexcept = 0;

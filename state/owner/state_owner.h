@@ -1,6 +1,6 @@
-// A StateOwner has the tables of state that lie at a server: of each the rows of the partitions that the server
-// has. Tables come into being when they are opened. Those that ranks learn belong to their run; another run
-// gets such a table, empty, once nobody of the run that has it is connected any more.
+// A StateOwner has the tables of state that lie at a server: of each the rows of the partitions that the
+// server has. Tables come into being when they are opened. Those that ranks learn belong to their run;
+// another run gets such a table, empty, once nobody of the run that has it is connected any more.
 //
 // State is in memory: who asks names the start of the owner that it knows, and hears kPeerDied where this is
 // another one, since what it relied on is gone.
@@ -35,8 +35,8 @@ class StateOwner {
 
   /// Returns the lane of a question: its table, 0 for those that open one.
   static std::uint32_t lane_of(std::span<const std::byte> question);
-  /// Answers a question of `connection`, a number that names who asks for as long as it is connected. `done` is
-  /// called at once or once others have done their part; a refusal is a StateReply too.
+  /// Answers a question of `connection`, a number that names who asks for as long as it is connected. `done`
+  /// is called at once or once others have done their part; a refusal is a StateReply too.
   void answer(std::uint64_t connection, std::shared_ptr<const RecycledBytes> question, StateDone done);
   /// That connection is over.
   void disconnected(std::uint64_t connection);

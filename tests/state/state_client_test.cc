@@ -1,5 +1,5 @@
-// What processes see of state at its owners: ranks that learn on threads of their own, writers at any time, runs
-// and attempts that meet at one table, and owners that were started again.
+// What processes see of state at its owners: ranks that learn on threads of their own, writers at any time,
+// runs and attempts that meet at one table, and owners that were started again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
