@@ -57,6 +57,14 @@ bool PartitionServers::is_given_up(std::size_t partition, Clock::time_point now)
          now - partitions_[partition].since > options_.deadline;
 }
 
+std::vector<int> PartitionServers::by_partition() const {
+  std::vector<int> servers(partitions_.size(), -1);
+  for (std::size_t i = 0; i < states_.size(); ++i)
+    for (const int partition : states_[i].partitions)
+      servers[static_cast<std::size_t>(partition)] = static_cast<int>(i);
+  return servers;
+}
+
 std::vector<MissingPartition> PartitionServers::missing(Clock::time_point now) const {
   std::vector<MissingPartition> all;
   for (std::size_t p = 0; p < partitions_.size(); ++p)

@@ -37,6 +37,8 @@ class PartitionServers {
   PartitionServers(std::size_t num_partitions, std::vector<int> own, const PeerOptions& options);
   void note(std::size_t server, State state);
 
+  /// Returns the number of a server that has each partition, or had it when it was there; -1: none had it.
+  std::vector<int> by_partition() const;
   /// Returns whether somebody should have it, and nobody has.
   bool is_missing(std::size_t partition) const;
   /// Returns whether it was there once, and has been missing for longer than options.deadline.

@@ -98,7 +98,7 @@ asio::awaitable<void> PeerLink::read() {
   bool draining = false;  // it answers until it ends
   while (!ending_) {
     const wire::FrameHeader header = co_await connection_->read_header();  // tick() looks for signs of life
-    if (header.type == FrameType::kAnswer) {
+    if (header.type == caller_.answer) {
       co_await read_answer(header);
       continue;
     }
@@ -124,7 +124,7 @@ asio::awaitable<void> PeerLink::read_answer(wire::FrameHeader header) {
 void PeerLink::send(PartitionPeers::Ticket ticket, std::shared_ptr<const PeerBytes> question) {
   outstanding_.insert(ticket);
   const std::span<const std::byte> bytes(*question);
-  connection_->send(FrameType::kAsk, ticket, bytes, std::move(question));
+  connection_->send(caller_.ask, ticket, bytes, std::move(question));
 }
 
 void PeerLink::tick(Clock::time_point now) {

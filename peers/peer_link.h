@@ -29,6 +29,8 @@ struct PeerCaller {
   /// Its frame_deadline is also that of the first answer: a server that hangs in the middle of a frame leaves
   /// time to ask another.
   wire::Caller caller = {};
+  /// The frames of questions and answers.
+  wire::FrameType ask = wire::FrameType::kAsk, answer = wire::FrameType::kAnswer;
 };
 
 class PeerLink {

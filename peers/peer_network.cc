@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -43,22 +44,30 @@ std::function<void(const std::string& line)>& the_note() {
   return note;
 }
 
-PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options) {
-  return {
-      .fingerprint = meta.fingerprint,
-      .manifest = manifest_hash(meta),
-      .num_partitions = meta.partitions,
-      .caller = {
-          .token = options.token,
-          .name = wire::name_of_this_process("machine", " peer"),
-          .tls = options.tls ? wire::TlsContext::client(
-                                   {.cert = options.tls_cert, .key = options.tls_key, .ca = options.tls_ca})
-                             : nullptr,
-          .connect_timeout = options.connect_timeout,
-          .frame_deadline = std::clamp<std::chrono::milliseconds>(options.deadline / 4, 500ms, 30'000ms),
-          .token_field = "peer_token_file",
-          .does = "draws",
-          .since = ""}};
+PeerOptions options_for(PeerOptions options, PeerService service) {
+  if (service == PeerService::kState) options.replicas = 1;
+  return options;
+}
+
+PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options, PeerService service) {
+  const bool state = service == PeerService::kState;
+  return {.fingerprint = meta.fingerprint,
+          .manifest = manifest_hash(meta),
+          .num_partitions = meta.partitions,
+          .caller = {.token = options.token,
+                     .name = wire::name_of_this_process("machine", " peer"),
+                     .tls = options.tls ? wire::TlsContext::client({.cert = options.tls_cert,
+                                                                    .key = options.tls_key,
+                                                                    .ca = options.tls_ca})
+                                        : nullptr,
+                     .connect_timeout = options.connect_timeout,
+                     .frame_deadline =
+                         std::clamp<std::chrono::milliseconds>(options.deadline / 4, 500ms, 30'000ms),
+                     .token_field = "peer_token_file",
+                     .does = "draws",
+                     .since = ""},
+          .ask = state ? wire::FrameType::kState : wire::FrameType::kAsk,
+          .answer = state ? wire::FrameType::kStateAnswer : wire::FrameType::kAnswer};
 }
 
 }  // namespace
@@ -69,7 +78,8 @@ struct PeerNetwork::Impl {
     int partition = 0;
     std::shared_ptr<const PeerBytes> question;
     Clock::time_point since;
-    bool sent = false;
+    bool sent = false;                        // once at least
+    bool with_server = false;                 // sent, and the server is there
     std::vector<const PeerLink*> refused_by;  // each is asked once
     std::optional<Error> refusal;             // what they said, if no other answers
     PeerAnswer answer;
@@ -80,6 +90,7 @@ struct PeerNetwork::Impl {
     }
   };
 
+  const PeerService service;
   const PeerOptions options;
   const PeerCaller caller;
   asio::io_context context;
@@ -97,9 +108,11 @@ struct PeerNetwork::Impl {
   bool stopping = false;
   std::thread thread;
 
-  Impl(const DatasetMeta& meta, std::vector<int> own_partitions, const PeerOptions& given)
-      : options(given),
-        caller(caller_of(meta, given)),
+  Impl(const DatasetMeta& meta, std::vector<int> own_partitions, const PeerOptions& given,
+       PeerService asked_for)
+      : service(asked_for),
+        options(options_for(given, asked_for)),
+        caller(caller_of(meta, given, asked_for)),
         servers(static_cast<std::size_t>(meta.partitions), std::move(own_partitions), options) {
     const auto events = [this] {
       return PeerLink::Events{.ready = [this](PeerLink& link) { on_ready(link); },
@@ -159,6 +172,7 @@ struct PeerNetwork::Impl {
 
   /// It has waited for the deadline; or others have, for a server that was lost and has not come back.
   bool is_late(const Asked& question, Clock::time_point now) const {
+    if (service == PeerService::kState && question.with_server) return false;
     const Clock::duration waited = now - question.since;
     return waited > options.deadline ||
            (waited > kFoundAgain && servers.is_given_up(static_cast<std::size_t>(question.partition), now));
@@ -198,7 +212,17 @@ struct PeerNetwork::Impl {
 
   void on_lost(PeerLink& link) {
     note(link);
-    for (const Ticket ticket : link.take_outstanding()) dispatch(ticket);
+    const std::set<Ticket> lost = link.take_outstanding();
+    {
+      const std::lock_guard lock(mutex);
+      for (const Ticket ticket : lost) {
+        const auto found = asked.find(ticket);
+        if (found == asked.end()) continue;
+        found->second.with_server = false;
+        if (service == PeerService::kState) found->second.since = Clock::now();  // until then it did not wait
+      }
+    }
+    for (const Ticket ticket : lost) dispatch(ticket);
     dispatch_waiting();  // a refusal may have waited for this one's first try
   }
 
@@ -259,7 +283,7 @@ struct PeerNetwork::Impl {
           ++counts.asked_again;
         else
           ++next_replica;  // once a question: else one that refuses all would always be the next one
-        question.sent = true;
+        question.sent = question.with_server = true;
         bytes = question.question;
       }
     }
@@ -284,8 +308,9 @@ struct PeerNetwork::Impl {
 void note_lost_partitions(std::function<void(const std::string& line)> note) { the_note() = std::move(note); }
 bool lost_partitions_are_noted() { return the_note() != nullptr; }
 
-PeerNetwork::PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options)
-    : impl_(std::make_unique<Impl>(meta, std::move(own), options)) {}
+PeerNetwork::PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options,
+                         PeerService service)
+    : impl_(std::make_unique<Impl>(meta, std::move(own), options, service)) {}
 PeerNetwork::~PeerNetwork() = default;
 
 void PeerNetwork::wait_until_known() {
@@ -296,9 +321,14 @@ void PeerNetwork::wait_until_known() {
   s.servers.require_all();
 }
 
+std::vector<int> PeerNetwork::servers() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->servers.by_partition();
+}
+
 PartitionPeers::Ticket PeerNetwork::ask(int partition, PeerBytes question) {
   Impl& s = *impl_;
-  if (question.size() > kMaxPeerQuestion)
+  if (question.size() > (s.service == PeerService::kState ? kMaxStateMessage : kMaxPeerQuestion))
     throw Error(
         ErrorCode::kNoSpace,
         fmt::format("a question of {} bytes to another machine is too large; use smaller batches or fanouts",

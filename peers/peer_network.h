@@ -24,12 +24,20 @@ namespace hopfeed {
 void note_lost_partitions(std::function<void(const std::string& line)> note);
 bool lost_partitions_are_noted();
 
+/// PeerService is what servers are asked for.
+enum class PeerService {
+  kPartitions,  // rows of partitions; a partition may have several servers
+  kState,       // state that training learns or writes (state/owner): a partition has one owner, which may
+                // answer as late as it likes while it is connected
+};
+
 class PeerNetwork final : public PartitionPeers {
  public:
   /// Begins to connect; `own` are the partitions on this machine. A question that needs a partition whose
   /// server has been lost for longer than `options.deadline` is an error after a second and a half. Throws
   /// kInvalid for addresses and files that cannot be.
-  PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options);
+  PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options,
+              PeerService service = PeerService::kPartitions);
   /// Ends the network: nobody waits for an answer any more.
   ~PeerNetwork() override;
 
@@ -37,6 +45,9 @@ class PeerNetwork final : public PartitionPeers {
   /// naming the partition that nobody serves and what each server said: kNotFound; kTimeout where some do not
   /// answer; kInvalid where more than `replicas` serve one; what a server refused, of another dataset or cut.
   void wait_until_known();
+
+  /// Returns the number, in options.peers, of a server of each partition; -1: none has been there.
+  std::vector<int> servers() const;
 
   Ticket ask(int partition, PeerBytes question) override;
   PeerAnswer wait(Ticket ticket) override;

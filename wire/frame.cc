@@ -60,10 +60,12 @@ constexpr TypeRule kTypes[] = {
     {FrameType::kPartitions, "PARTITIONS", no, S, Phase::kOpen, kMaxSmallBytes},
     {FrameType::kAsk, "ASK", C, no, Phase::kOpen, kMaxPeerQuestion + kCheckedTail},
     {FrameType::kAnswer, "ANSWER", no, S, Phase::kOpen, kMaxPeerAnswer + kCheckedTail},
+    {FrameType::kState, "STATE", C, no, Phase::kOpen, kMaxStateMessage + kCheckedTail},
+    {FrameType::kStateAnswer, "STATE_ANSWER", no, S, Phase::kOpen, kMaxStateMessage + kCheckedTail},
 };
 
 /// By number, since each small frame looks here.
-constexpr std::size_t kLastType = static_cast<std::size_t>(FrameType::kAnswer);
+constexpr std::size_t kLastType = static_cast<std::size_t>(FrameType::kStateAnswer);
 constexpr auto kRules = [] {
   std::array<const TypeRule*, kLastType + 1> rules{};
   for (const TypeRule& rule : kTypes) rules[static_cast<std::size_t>(rule.type)] = &rule;
@@ -82,7 +84,10 @@ std::string_view name_of(FrameType type) {
   return rule == nullptr ? std::string_view() : rule->name;
 }
 
-bool is_summed(FrameType type) { return type != FrameType::kAsk && type != FrameType::kAnswer; }
+bool is_summed(FrameType type) {
+  return type != FrameType::kAsk && type != FrameType::kAnswer && type != FrameType::kState &&
+         type != FrameType::kStateAnswer;
+}
 
 std::uint64_t max_payload(FrameType type) {
   const TypeRule* const rule = rule_of(type);

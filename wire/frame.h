@@ -20,7 +20,7 @@
 namespace hopfeed::wire {
 
 inline constexpr std::uint32_t kFrameMagic = 0x31465048;  // "HPF1"
-inline constexpr std::uint16_t kProtocolVersion = 2, kOldestProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 3, kOldestProtocolVersion = 1;
 inline constexpr std::size_t kFrameHeaderBytes = 24, kChecksumBytes = 4;
 
 /// Parts of payloads: of login, all of BATCH, and what BLOCK has before its block.
@@ -67,6 +67,9 @@ enum class FrameType : std::uint16_t {
   kPartitions = 51,     // S  JSON: how it is cut, and which of its partitions are here
   kAsk = 52,            // C  a question of the dataset that was named last, and its checksum
   kAnswer = 53,         // S  its answer, and the checksum
+  // state that training learns or writes, from version 3 on (state/owner/state_questions.h)
+  kState = 60,        // C  a question about state of the dataset that was named last, and its checksum
+  kStateAnswer = 61,  // S  its answer, and the checksum
 };
 /// "BATCH", ... ; nothing for a number that is no type.
 std::string_view name_of(FrameType type);
@@ -92,8 +95,8 @@ void write_header(const FrameHeader& header, std::span<std::byte, kFrameHeaderBy
 FrameHeader read_header(std::span<const std::byte, kFrameHeaderBytes> from, Side receiver, Phase phase);
 /// What bytes that are no frame look like, for messages: "an HTTP request", "TLS", ...
 std::string looks_like(std::span<const std::byte> bytes);
-/// Whether frames of this type end with the checksum that frames of version 2 have. ASK and ANSWER have one
-/// of their own in their payload, under TLS too.
+/// Whether frames of this type end with the checksum that frames have from version 2 on. ASK, ANSWER, STATE
+/// and STATE_ANSWER have one of their own in their payload, under TLS too.
 bool is_summed(FrameType type);
 /// The largest payload of a type (core/base/limits.h).
 std::uint64_t max_payload(FrameType type);

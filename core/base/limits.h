@@ -52,6 +52,7 @@ inline constexpr std::size_t kMaxRowsBytes = 4 << 20;  // rows of features in on
 inline constexpr std::size_t kMaxPeerQuestion = std::size_t{256}
                                                 << 20;  // between machines that have partitions
 inline constexpr std::size_t kMaxPeerAnswer = std::size_t{1} << 30;
+inline constexpr std::size_t kMaxStateMessage = std::size_t{1} << 30;  // questions about state, and answers
 inline constexpr std::size_t kMaxPeerJobs =
     64;  // options of batches that an owner of partitions knows at a time
 inline constexpr std::size_t kMaxPingBytes = 64;

@@ -22,6 +22,7 @@
 #include "server_client_mode/server/seed_store.h"
 #include "server_client_mode/server/served_datasets.h"
 #include "server_client_mode/server/server_options.h"
+#include "server_client_mode/server/state_answers.h"
 #include "wire/messages.h"
 
 namespace hopfeed {
@@ -45,6 +46,7 @@ struct ServerContext {
   boost::asio::thread_pool& beside;
   JobOpeners& openers;
   PeerAnswers& peers;
+  StateAnswers* state;  // null: it keeps none
   wire::Offer offer = {};
   bool draining = false;
   // Each connection that is logged in is one of these.

@@ -39,7 +39,8 @@ struct ServerOptions {
   GpuOptions gpu = {};          // where workers sample; batches lie in the host's memory, and are not pinned
   FeatureTiers features = {};   // where workers read rows of features from; each dataset has a row cache
   PeerOptions partitions = {};  // where this machine has some partitions of the datasets only
-  std::int64_t peer_threads = 2;  // that answer machines which have other partitions
+  std::int64_t peer_threads = 2;  // that answer machines which have other partitions; as many for state
+  bool keeps_state = false;       // that training learns or writes (state/owner), in memory
   /// It gets one line for each event, without a line end, on a thread of its own, so that it may wait. It
   /// must not throw. A call that has not come back a second after the server's end is left behind with that
   /// thread.

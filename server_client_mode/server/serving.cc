@@ -90,6 +90,7 @@ void Serving::look_around(Clock::time_point now) {
   for (std::uint32_t job : jobs_.expire(now)) pool_.forget(job);
   seeds_.expire(now);
   lost_.look();
+  if (state_) state_->tick();
   // What seeds take is taken from the blocks: together they stay within max_memory.
   pool_.limit_blocks(max_memory_ / 2 - seeds_.bytes());
   if (listener_.pauses() == pauses_) return;

@@ -97,6 +97,7 @@ class Serving {
   boost::asio::thread_pool beside_{2};
   JobOpeners openers_;
   PeerAnswers peers_;
+  std::unique_ptr<StateAnswers> state_;  // null: it keeps none
   SeedStore seeds_;
   JobTable jobs_;  // before the pool, whose thread asks it
   SamplingPool pool_;

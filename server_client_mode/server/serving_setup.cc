@@ -108,6 +108,10 @@ Serving::Serving(const ServerOptions& options)
       tls_(options.tls.cert.empty() ? nullptr : wire::TlsContext::server(options.tls)),
       listener_(loop_.get_executor(), options.listen),
       peers_(datasets_, loop_.get_executor(), static_cast<std::size_t>(options.peer_threads)),
+      state_(options.keeps_state
+                 ? std::make_unique<StateAnswers>(datasets_, loop_.get_executor(),
+                                                  static_cast<std::size_t>(options.peer_threads))
+                 : nullptr),
       seeds_({.max_bytes = max_memory_ / 4, .kept = options.seeds_kept}),
       jobs_(datasets_,
             {.largest_block = plan_sampling_pool(options.num_workers, max_memory_).shape.slot_stride,
@@ -124,7 +128,8 @@ Serving::Serving(const ServerOptions& options)
                .pool = pool_,
                .beside = beside_,
                .openers = openers_,
-               .peers = peers_},
+               .peers = peers_,
+               .state = state_.get()},
       doorbell_(loop_, duplicate(pool_.doorbell())) {
   context_.offer = make_offer();
   context_.status = [this] { return recent_status(); };

@@ -109,6 +109,7 @@ void Session::leave() {
   }
   std::erase_if(requests_, [](const auto& entry) { return entry.second.state != Request::State::kSending; });
   server_.pool.leave(id_);
+  if (server_.state != nullptr) server_.state->disconnected(id_);
   for (const auto& [number, open] : jobs_) server_.jobs.close(open.job);
   jobs_.clear();
 }
@@ -178,6 +179,9 @@ wire::asio::awaitable<bool> Session::handle(const wire::FrameHeader& header) {
       co_await connection_->read(bytes);
       co_return ask(header.request, wire::from_bytes<wire::BatchAsked>(bytes));
     }
+    case FrameType::kState:
+      co_await take_state(header);
+      co_return true;
     default:
       co_return co_await answer(header);
   }

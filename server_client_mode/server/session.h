@@ -98,10 +98,11 @@ class Session : public std::enable_shared_from_this<Session> {
   wire::asio::awaitable<void> take_seeds(const wire::FrameHeader& header);
   wire::asio::awaitable<void> send_clusters(std::uint64_t question, const wire::GetClusters& asked);
   wire::asio::awaitable<void> send_rows(std::uint64_t question, const wire::GetRows& asked);
-  // For machines that have other partitions.
+  // For machines that have other partitions, and for those who learn.
   void answer_peer(std::uint64_t question, wire::Bytes payload);
   wire::asio::awaitable<void> wait_for_answers();
   bool asks_too_much() const;
+  wire::asio::awaitable<void> take_state(const wire::FrameHeader& header);
   class Opening;
   enum class Role { kStranger, kOnlooker, kClient, kMachine };
   void become(Role role);
@@ -138,6 +139,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::int64_t answering_ = 0;               // of these, under way
   std::int64_t owed_answers_ = 0;            // of those, asked before the server drained
   std::uint64_t asked_bytes_ = 0;            // of their bytes
+  std::uint64_t state_bytes_ = 0;            // of questions about state that their owner has not taken yet
   std::unique_ptr<boost::asio::steady_timer> answered_;  // cancelled after each, where somebody waits
   // Blocks that are being sent, in this order, and when the first had its turn.
   std::deque<std::uint64_t> in_turn_;

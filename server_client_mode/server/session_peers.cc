@@ -50,7 +50,9 @@ void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
 }
 
 /// Small questions by their number, large ones by their bytes.
-bool Session::asks_too_much() const { return answering_ >= kMaxPeerAsks || asked_bytes_ >= kMaxPeerQuestion; }
+bool Session::asks_too_much() const {
+  return answering_ >= kMaxPeerAsks || asked_bytes_ + state_bytes_ >= kMaxPeerQuestion;
+}
 
 /// Who asks faster than it is answered waits, and is not taken for dead meanwhile.
 wire::asio::awaitable<void> Session::wait_for_answers() {

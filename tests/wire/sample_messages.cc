@@ -131,6 +131,8 @@ std::vector<SampleFrame> sample_frames() {
   add_checksum(question, 9);
   add("ask", FrameType::kAsk, 9, question, 0);
   add("answer", FrameType::kAnswer, 9, question, 0);
+  add("state", FrameType::kState, 9, question, 0);
+  add("state_answer", FrameType::kStateAnswer, 9, question, 0);
   return samples;
 }
 
@@ -153,7 +155,7 @@ std::string frame_text_2(SampleFrame sample) {
   sample.header.bytes = sample.payload.size();
   std::string text = frame_text(sample);
   const bool of_login = type < FrameType::kRefused;
-  if (of_login || type == FrameType::kAsk || type == FrameType::kAnswer) return text;
+  if (of_login || !is_summed(type)) return text;
   const std::uint32_t crc = crc32c(0, std::as_bytes(std::span(text)));
   return text.append(reinterpret_cast<const char*>(&crc), sizeof crc);
 }
@@ -221,6 +223,8 @@ void read_payload_of(FrameType type, const Bytes& payload) {
     case FrameType::kRows:
     case FrameType::kAsk:
     case FrameType::kAnswer:
+    case FrameType::kState:
+    case FrameType::kStateAnswer:
     case FrameType::kPing:
     case FrameType::kPong:
       break;

@@ -1,0 +1,45 @@
+// See session.h. Its questions about state.
+#include <utility>
+
+#include "core/base/limits.h"
+#include "server_client_mode/server/session.h"
+#include "wire/checked_bytes.h"
+
+namespace hopfeed {
+
+using wire::FrameType;
+
+/// What waits for other ranks counts no more, once its owner has it: the steps that it waits for have to be
+/// read.
+wire::asio::awaitable<void> Session::take_state(const wire::FrameHeader& header) {
+  PeerBytes question(header.bytes);
+  co_await connection_->read(question);
+  if (asked_of_ == nullptr)
+    throw Error(ErrorCode::kInvalid, "a STATE frame before GET_PARTITIONS has said of which dataset");
+  wire::take_checksum(question, header.request, connection_->peer().c_str());
+  if (server_.state == nullptr) {
+    connection_->send_refusal(FrameType::kRefused, header.request,
+                              Error(ErrorCode::kUnsupported, "this server keeps no state of training"));
+    co_return;
+  }
+  const std::uint64_t bytes = question.size();
+  state_bytes_ += bytes;
+  const auto self = shared_from_this();
+  StateAnswers::Events events;
+  events.taken = [self, bytes] {
+    self->state_bytes_ -= bytes;
+    if (self->answered_) self->answered_->cancel();
+  };
+  events.done = [self, number = header.request](PeerAnswer answer, const std::optional<Error>& error) {
+    if (self->connection_->closed()) return;
+    if (error) {
+      self->connection_->send_refusal(FrameType::kRefused, number, self->server_.datasets.told(*error));
+    } else {
+      const std::span<const std::byte> all(*answer);
+      self->connection_->send(FrameType::kStateAnswer, number, all, std::move(answer));
+    }
+  };
+  server_.state->answer(*asked_of_, id_, header.request, std::move(question), std::move(events));
+}
+
+}  // namespace hopfeed

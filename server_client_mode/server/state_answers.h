@@ -1,0 +1,55 @@
+// StateAnswers is what a server answers about state that lies here (state/owner): on threads of its own, the
+// questions about one table one after the other. An answer that waits for other ranks holds no thread.
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "core/base/error.h"
+#include "server_client_mode/server/served_datasets.h"
+#include "state/owner/state_owner.h"
+#include "wire/messages.h"
+
+namespace hopfeed {
+
+class StateAnswers {
+ public:
+  /// `datasets` must outlive it; `loop` is where answers are handed out. Its calls are the loop's thread's.
+  StateAnswers(const ServedDatasets& datasets, boost::asio::any_io_executor loop, std::size_t num_threads);
+  ~StateAnswers();
+
+  /// The loop's thread calls both: `taken` once the owner has the question, `done` with the answer and a
+  /// checksum behind it, at once or much later.
+  struct Events {
+    std::function<void()> taken;
+    std::function<void(PeerAnswer answer, const std::optional<Error>& error)> done;
+  };
+  /// Answers a question of a session about state of the dataset.
+  void answer(const ServedDataset& dataset, std::uint64_t session, std::uint64_t request, PeerBytes question,
+              Events events);
+  /// That session is over.
+  void disconnected(std::uint64_t session);
+  /// Once a second.
+  void tick();
+
+ private:
+  using Strand = boost::asio::strand<boost::asio::thread_pool::executor_type>;
+  /// What lies here of a dataset, and a queue for each of its lanes.
+  struct Owned {
+    std::unique_ptr<StateOwner> owner;
+    std::map<std::uint32_t, Strand> lanes;
+  };
+  Strand& lane(Owned& owned, std::uint32_t number);
+
+  boost::asio::any_io_executor loop_;
+  std::map<const ServedDataset*, Owned> owned_;
+  boost::asio::thread_pool threads_;
+};
+
+}  // namespace hopfeed
