@@ -30,6 +30,7 @@ void StateAnswers::answer(const ServedDataset& dataset, std::uint64_t session, s
   auto done = [this, request, done = std::move(events.done)](StateReply reply) {
     std::shared_ptr<PeerBytes> answer;
     std::optional<Error> error;
+    if (std::holds_alternative<AskedAgain>(reply)) return;
     if (auto* bytes = std::get_if<RecycledBytes>(&reply)) {
       answer = std::make_shared<PeerBytes>(std::move(*bytes));
       wire::add_checksum(*answer, request);

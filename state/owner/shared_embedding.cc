@@ -88,7 +88,7 @@ void SharedEmbedding::look(std::int64_t rank, std::int64_t step, std::span<const
   if (look) {
     require_valid(look->rows == rows,
                   fmt::format("rank {} looks at {} twice, at other rows", rank, table_and_step(step)));
-    if (look->done) look->done(Error(ErrorCode::kInvalid, "the question came again"));
+    if (look->done) look->done(AskedAgain{});
     look->done = std::move(done);
     look->later.clear();
   } else {
@@ -108,7 +108,7 @@ void SharedEmbedding::rest(std::int64_t rank, std::int64_t step, StateDone done)
       found != steps_.end() && found->second.looks[static_cast<std::size_t>(rank)],
       fmt::format("rank {} wants the rest of {}, at which it has not looked", rank, table_and_step(step)));
   Look& look = *found->second.looks[static_cast<std::size_t>(rank)];
-  if (look.rest) look.rest(Error(ErrorCode::kInvalid, "the question came again"));
+  if (look.rest) look.rest(AskedAgain{});
   look.rest = std::move(done);
   settle();
 }

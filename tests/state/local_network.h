@@ -93,6 +93,7 @@ class LocalNetwork final : public StateNetwork {
       // The first answer of a question that is given twice never arrives.
       if (to.sometimes()) to.owner().answer(connection, message, [](StateReply) {});
       to.owner().answer(connection, message, [waits, ticket](StateReply reply) {
+        if (std::holds_alternative<AskedAgain>(reply)) return;
         {
           const std::lock_guard lock(waits->mutex);
           const auto found = waits->replies.find(ticket);

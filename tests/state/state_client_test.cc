@@ -12,6 +12,7 @@
 #include "state/client/dist_rows.h"
 #include "state/client/dist_tensor.h"
 #include "state/table/learned_table.h"
+#include "tests/state/learning_ranks.h"
 #include "tests/state/local_network.h"
 #include "tests/state/owners_fixture.h"
 #include "tests/support/watchdog.h"
@@ -20,15 +21,20 @@ namespace hopfeed {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::all_nodes;
 using testing::CutGraph;
+using testing::kLearnedWidth;
+using testing::kLearningNodes;
+using testing::learn;
+using testing::learned_in_one_place;
+using testing::rows_spec;
+
 using testing::LocalNetwork;
 using testing::OwnerThread;
 
-constexpr std::int64_t kNodes = 150, kWidth = 5, kSteps = 25;
-
 class StateClient : public testing::WatchedTest<60> {
  protected:
-  static void SetUpTestSuite() { graph_ = new CutGraph(kNodes); }
+  static void SetUpTestSuite() { graph_ = new CutGraph(kLearningNodes); }
   static void TearDownTestSuite() { delete graph_; }
   static inline CutGraph* graph_ = nullptr;
 
@@ -48,15 +54,6 @@ class StateClient : public testing::WatchedTest<60> {
     }
   }
   static const DatasetMeta& meta() { return graph_->whole().meta(); }
-  static TableSpec rows_spec(const std::string& name = "user") {
-    return {.name = name,
-            .node_type = "node",
-            .kind = TableSpec::Kind::kEmbedding,
-            .width = kWidth,
-            .first_values = TableSpec::FirstValues::kUniform,
-            .seed = 6,
-            .optimizer = {.lr = 0.05}};
-  }
   static TableSpec tensor_spec(ElementType type = ElementType::kInt64) {
     return {.name = "counts", .node_type = "node", .dtype = type, .width = 2};
   }
@@ -77,58 +74,6 @@ class StateClient : public testing::WatchedTest<60> {
   std::vector<std::unique_ptr<OwnerThread>> owners_;
 };
 
-std::vector<std::int64_t> read_by(std::int64_t rank, std::int64_t step) {
-  std::mt19937_64 random(static_cast<std::uint64_t>(100 * step + rank));
-  std::set<std::int64_t> ids;
-  for (std::uint64_t i = random() % 30; i > 0; --i) ids.insert(static_cast<std::int64_t>(random() % kNodes));
-  return {ids.begin(), ids.end()};
-}
-
-/// What a rank learns of a row that it has read.
-std::vector<float> gradients_of(std::int64_t rank, std::int64_t step, const std::vector<float>& values) {
-  std::vector<float> sums(values.size());
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    sums[i] = 0.5F * values[i] + static_cast<float>(rank - step) / static_cast<float>(i + 3);
-  return sums;
-}
-
-/// All rows after kSteps, of a table that lies whole in one place.
-std::vector<float> learned_in_one_place(const Dataset& dataset, const TableSpec& spec, std::int64_t ranks) {
-  LearnedTable table({.rows = kNodes, .width = kWidth, .seed = spec.seed, .optimizer = spec.optimizer},
-                     [&dataset](std::int64_t row) { return dataset.original_id(0, row); });
-  for (std::int64_t step = 0; step < kSteps; ++step) {
-    std::vector<std::vector<std::int64_t>> ids;
-    std::vector<std::vector<float>> sums;
-    std::vector<RowSums> by_rank;
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
-      ids.push_back(read_by(rank, step));
-      std::vector<float> values(ids.back().size() * kWidth);
-      table.read(ids.back(), values.data());
-      sums.push_back(gradients_of(rank, step, values));
-    }
-    for (std::size_t rank = 0; rank < ids.size(); ++rank) by_rank.push_back({ids[rank], sums[rank].data()});
-    table.step(by_rank, ranks);
-  }
-  std::vector<std::int64_t> all(kNodes);
-  std::iota(all.begin(), all.end(), 0);
-  std::vector<float> values(kNodes * kWidth);
-  table.read(all, values.data());
-  return values;
-}
-
-void learn(DistRows& rows, std::int64_t rank, std::int64_t ahead) {
-  for (std::int64_t step = rows.next_step(); step < kSteps; ++step) {
-    while (static_cast<std::int64_t>(rows.steps_looked_at()) <= ahead &&
-           step + static_cast<std::int64_t>(rows.steps_looked_at()) < kSteps)
-      rows.look(read_by(rank, step + static_cast<std::int64_t>(rows.steps_looked_at())));
-    std::vector<float> values(rows.ids().size() * kWidth);
-    rows.read(values.data());
-    const std::vector<std::int64_t> ids = rows.ids();
-    const std::vector<float> sums = gradients_of(rank, step, values);
-    rows.step({ids, sums.data()});
-  }
-}
-
 TEST_F(StateClient, RanksOnThreadsLearnTheBitsOfATableInOnePlace) {
   for (const std::int64_t ranks : {1, 2, 4}) {
     for (const std::int64_t ahead : {0, 2}) {
@@ -140,10 +85,8 @@ TEST_F(StateClient, RanksOnThreadsLearnTheBitsOfATableInOnePlace) {
           DistRows rows(network(static_cast<std::uint64_t>(rank)), meta(), spec,
                         {.run = 9, .rank = rank, .ranks = ranks});
           learn(rows, rank, ahead);
-          std::vector<std::int64_t> all(kNodes);
-          std::iota(all.begin(), all.end(), 0);
-          std::vector<float> values(kNodes * kWidth);
-          rows.pull(all, values.data());  // waits for the others' last step
+          std::vector<float> values(kLearningNodes * kLearnedWidth);
+          rows.pull(all_nodes(), values.data());  // waits for the others' last step
           EXPECT_EQ(values, expected) << "rank " << rank << " of " << ranks << ", " << ahead << " ahead";
         });
       for (std::thread& thread : threads) thread.join();
@@ -153,8 +96,7 @@ TEST_F(StateClient, RanksOnThreadsLearnTheBitsOfATableInOnePlace) {
 
 TEST_F(StateClient, WritersOnThreadsAreDoneExactlyOnce) {
   constexpr std::int64_t kWriters = 4, kTimes = 50;
-  std::vector<std::int64_t> all(kNodes);
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<std::int64_t> all = all_nodes();
   std::vector<std::thread> threads;
   for (std::uint64_t writer = 0; writer < kWriters; ++writer)
     threads.emplace_back([&, writer] {
@@ -171,7 +113,7 @@ TEST_F(StateClient, WritersOnThreadsAreDoneExactlyOnce) {
 
 TEST_F(StateClient, RowsThatOnePutsAnotherReads_InAnyOrderOfIds) {
   DistTensor one(network(1), meta(), tensor_spec()), other(network(2), meta(), tensor_spec());
-  EXPECT_EQ(one.rows(), kNodes);
+  EXPECT_EQ(one.rows(), kLearningNodes);
   const std::vector<std::int64_t> ids{140, 3, 70, 3}, values{1, 2, 3, 4, 5, 6, 7, 8}, back{3, 140, 70, 0};
   one.push(ids, std::as_bytes(std::span(values)));
   std::vector<std::int64_t> got(8);
@@ -195,7 +137,7 @@ TEST_F(StateClient, ATableThatIsThereIsTheSameOrRefusedByWhatDiffers) {
   other.fingerprint = std::string(64, '0');
   expect_in(refusal([&] { DistTensor(network(2), other, tensor_spec()); }), "of another dataset than");
   expect_in(refusal([&] {
-              const std::vector<std::int64_t> ids{kNodes}, row{1, 2};
+              const std::vector<std::int64_t> ids{kLearningNodes}, row{1, 2};
               tensor.push(ids, std::as_bytes(std::span(row)));
             }),
             "node 150 (dataset id) has no row in table 'counts' of 150 rows");
@@ -209,7 +151,7 @@ TEST_F(StateClient, ATableThatIsThereIsTheSameOrRefusedByWhatDiffers) {
 TEST_F(StateClient, AnotherRunIsRefusedUntilNobodyOfTheFirstIsConnected) {
   auto rows = std::make_unique<DistRows>(network(1), meta(), rows_spec(), RankOfRun{.run = 5});
   rows->look({1, 2});
-  std::vector<float> values(2 * kWidth, 1);
+  std::vector<float> values(2 * kLearnedWidth, 1);
   rows->read(values.data());
   rows->step({rows->ids(), values.data()});
   const auto open = [&] { DistRows(network(2), meta(), rows_spec(), {.run = 6}); };
@@ -221,7 +163,7 @@ TEST_F(StateClient, AnotherRunIsRefusedUntilNobodyOfTheFirstIsConnected) {
 TEST_F(StateClient, ALaterAttemptBeginsAnew_AndWhatComesOfTheEarlierChangesNothing) {
   DistRows first(network(1), meta(), rows_spec(), {.run = 5, .attempt = 0});
   first.look({1, 2});
-  std::vector<float> values(2 * kWidth);
+  std::vector<float> values(2 * kLearnedWidth);
   first.read(values.data());
   first.step({first.ids(), values.data()});
   DistRows second(network(2), meta(), rows_spec(), {.run = 5, .attempt = 1});
@@ -235,7 +177,7 @@ TEST_F(StateClient, ALaterAttemptBeginsAnew_AndWhatComesOfTheEarlierChangesNothi
   expect_in(refusal([&] { DistRows(network(3), meta(), rows_spec(), {.run = 5, .attempt = 1, .ranks = 2}); }),
             "learned by 1 ranks, and this one says 2");
   second.look({1, 2});
-  std::vector<float> again(2 * kWidth);
+  std::vector<float> again(2 * kLearnedWidth);
   second.read(again.data());
   EXPECT_EQ(again, values) << "as before the first attempt's step";
 }
@@ -243,9 +185,8 @@ TEST_F(StateClient, ALaterAttemptBeginsAnew_AndWhatComesOfTheEarlierChangesNothi
 TEST_F(StateClient, AnOwnerThatWasStartedAgainSaysThatStateIsGone) {
   DistTensor tensor(network(1), meta(), tensor_spec());
   owners_[1]->start_again();
-  std::vector<std::int64_t> all(kNodes), values(kNodes * 2);
-  std::iota(all.begin(), all.end(), 0);
-  expect_in(refusal([&] { tensor.pull(all, reinterpret_cast<std::byte*>(values.data())); }),
+  std::vector<std::int64_t> values(kLearningNodes * 2);
+  expect_in(refusal([&] { tensor.pull(all_nodes(), reinterpret_cast<std::byte*>(values.data())); }),
             "was started again, and what it held is gone; go back to a checkpoint");
 }
 
@@ -257,7 +198,7 @@ TEST_F(StateClient, ARankThatLeavesIsNamedToThoseWhoWait) {
     leaves.look({});
   }
   stays.look({1}), stays.look({1});
-  std::vector<float> values(kWidth);
+  std::vector<float> values(kLearnedWidth);
   stays.read(values.data());
   stays.step({stays.ids(), values.data()});
   for (const auto& owner : owners_)

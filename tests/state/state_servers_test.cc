@@ -1,0 +1,191 @@
+// State at servers, over sockets: connections that are cut, frames that come twice, ranks that wait for each
+// other on one connection, and owners that are the wrong ones.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "peers/state_owners.h"
+#include "state/client/dist_rows.h"
+#include "state/client/dist_tensor.h"
+#include "tests/peers/machines_fixture.h"
+#include "tests/state/learning_ranks.h"
+#include "tests/state/owners_fixture.h"
+#include "tests/support/watchdog.h"
+#include "tests/wire/proxy.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::all_nodes;
+using testing::CutGraph;
+using testing::kLearnedWidth;
+using testing::kLearningNodes;
+using testing::learn;
+using testing::learned_in_one_place;
+using testing::Proxy;
+using testing::rows_spec;
+
+class StateServers : public testing::WatchedTest<120> {
+ protected:
+  static void SetUpTestSuite() { graph_ = new CutGraph(kLearningNodes); }
+  static void TearDownTestSuite() { delete graph_; }
+  static inline CutGraph* graph_ = nullptr;
+
+  StateServers() {
+    for (const std::vector<int>& partitions : {std::vector{0, 2}, std::vector{1}})
+      servers_.push_back(std::make_unique<Server>(options(partitions)));
+  }
+  static ServerOptions options(std::vector<int> partitions, bool keeps_state = true) {
+    ServerOptions options = server_options(graph_->whole().folder().string(), 1);
+    options.partitions.own = std::move(partitions);
+    options.keeps_state = keeps_state;
+    return options;
+  }
+  static std::shared_ptr<StateOwners> owners_at(std::vector<std::string> addresses) {
+    PeerOptions options;
+    options.peers = std::move(addresses);
+    options.token = kTestToken;
+    return std::make_shared<StateOwners>(graph_->whole().meta(), options);
+  }
+  std::shared_ptr<StateOwners> owners() const {
+    return owners_at({servers_[0]->address().to_text(), servers_[1]->address().to_text()});
+  }
+  static const DatasetMeta& meta() { return graph_->whole().meta(); }
+  static TableSpec counts() {
+    return {.name = "counts", .node_type = "node", .dtype = ElementType::kInt64, .width = 2};
+  }
+  template <class Body>
+  static std::string refusal(Body body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      return error.what();
+    }
+    return "accepted";
+  }
+  static void expect_in(const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+
+  std::vector<std::unique_ptr<Server>> servers_;
+};
+
+/// Cut is what cuts all connections again and again.
+class Cut {
+ public:
+  explicit Cut(std::vector<Proxy*> proxies)
+      : thread_([this, proxies = std::move(proxies)] {
+          while (!ends_) {
+            std::this_thread::sleep_for(15ms);
+            for (Proxy* proxy : proxies) proxy->cut(), ++cuts_;
+            std::this_thread::sleep_for(60ms);  // of which they need 50 to connect anew
+          }
+        }) {}
+  ~Cut() {
+    ends_ = true;
+    thread_.join();
+  }
+  int cuts() const { return cuts_; }
+
+ private:
+  std::atomic<bool> ends_ = false;
+  std::atomic<int> cuts_ = 0;
+  std::thread thread_;
+};
+
+TEST_F(StateServers, ConnectionsAreCutAgainAndAgain_RanksLearnTheBitsOfATableInOnePlace) {
+  constexpr std::int64_t kRanks = 3;
+  Proxy first(servers_[0]->address(), {.to_server = {.replay = 0.2}, .to_client = {.replay = 0.2}}),
+      second(servers_[1]->address());
+  const std::vector<float> expected = learned_in_one_place(graph_->whole(), rows_spec(), kRanks);
+  const Cut cut({&first, &second});
+  std::vector<std::thread> ranks;
+  for (std::int64_t rank = 0; rank < kRanks; ++rank)
+    ranks.emplace_back([&, rank] {
+      DistRows rows(owners_at({first.address().to_text(), second.address().to_text()}), meta(), rows_spec(),
+                    {.run = 9, .rank = rank, .ranks = kRanks});
+      learn(rows, rank, /*ahead=*/rank);
+      std::vector<float> values(kLearningNodes * kLearnedWidth);
+      rows.pull(all_nodes(), values.data());
+      EXPECT_EQ(values, expected) << "rank " << rank;
+    });
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_GT(cut.cuts(), 0);
+}
+
+TEST_F(StateServers, ConnectionsAreCutAgainAndAgain_WritesAreDoneExactlyOnce) {
+  constexpr std::int64_t kTimes = 100;
+  Proxy first(servers_[0]->address(), {.to_server = {.replay = 0.3}}), second(servers_[1]->address());
+  {
+    const Cut cut({&first, &second});
+    DistTensor tensor(owners_at({first.address().to_text(), second.address().to_text()}), meta(), counts());
+    const std::vector<std::int64_t> ones(2 * kLearningNodes, 1);
+    for (std::int64_t i = 0; i < kTimes; ++i) tensor.add(all_nodes(), std::as_bytes(std::span(ones)));
+    EXPECT_GT(cut.cuts(), 0);
+  }
+  DistTensor tensor(owners(), meta(), counts());
+  std::vector<std::int64_t> values(2 * kLearningNodes);
+  tensor.pull(all_nodes(), reinterpret_cast<std::byte*>(values.data()));
+  EXPECT_EQ(values, std::vector<std::int64_t>(values.size(), kTimes));
+}
+
+// A server answers 64 questions of a connection about partitions at a time, and reads no more meanwhile.
+TEST_F(StateServers, AHundredQuestionsThatWait_DoNotHoldUpTheStepsThatTheyWaitFor) {
+  const std::shared_ptr<StateOwners> both = owners();
+  const auto rank = [](std::int64_t number) { return RankOfRun{.run = 5, .rank = number, .ranks = 2}; };
+  DistRows waits(both, meta(), rows_spec(), rank(0)), late(both, meta(), rows_spec(), rank(1));
+  for (int step = 0; step < 60; ++step) waits.look({1, 2, 3});
+  std::vector<float> values(3 * kLearnedWidth);
+  std::thread other([&] {
+    for (int step = 0; step < 60; ++step) {
+      late.look({2, 3, 4});
+      std::vector<float> mine(3 * kLearnedWidth);
+      late.read(mine.data());
+      late.step({late.ids(), mine.data()});
+    }
+  });
+  for (int step = 0; step < 60; ++step) {
+    waits.read(values.data());
+    waits.step({waits.ids(), values.data()});
+  }
+  other.join();
+  EXPECT_EQ(waits.next_step(), 60);
+}
+
+TEST_F(StateServers, AnOwnerThatWasStartedAgainSaysThatStateIsGone) {
+  DistTensor tensor(owners(), meta(), counts());
+  ServerOptions again = options({1});
+  again.listen = servers_[1]->address();
+  servers_[1].reset();
+  servers_[1] = std::make_unique<Server>(again);
+  std::vector<std::int64_t> values(2 * kLearningNodes);
+  const std::string error =
+      refusal([&] { tensor.pull(all_nodes(), reinterpret_cast<std::byte*>(values.data())); });
+  expect_in(error, "was started again, and what it held is gone");
+  expect_in(error, servers_[1]->address().to_text());
+}
+
+TEST_F(StateServers, WhoeverCannotBeTheOwnerIsNamedInOneLine) {
+  expect_in(refusal([&] { owners_at({servers_[0]->address().to_text()}); }),
+            "partition 1 is neither on this");
+  const Server second(options({1}));
+  const std::string two = refusal([&] {
+    owners_at(
+        {servers_[0]->address().to_text(), servers_[1]->address().to_text(), second.address().to_text()});
+  });
+  expect_in(two, "partition 1 is served by 2 machines");
+  const Server without(options({1}, /*keeps_state=*/false));
+  expect_in(refusal([&] {
+              DistTensor(owners_at({servers_[0]->address().to_text(), without.address().to_text()}), meta(),
+                         counts());
+            }),
+            "this server keeps no state of training");
+}
+
+}  // namespace
+}  // namespace hopfeed
