@@ -30,6 +30,11 @@ asio::awaitable<void> PeerLink::run() {
       connection_ = co_await wire::connect(caller_.caller, address_);
       if (ending_) connection_->close();  // end() has not seen this one
       co_await wire::log_in(*connection_, caller_.caller);
+      if (connection_->version() < caller_.least_version)
+        throw Error(
+            ErrorCode::kVersion,
+            fmt::format("{} speaks protocol {}, and state wants {}; use one version of hopfeed everywhere",
+                        connection_->peer(), connection_->version(), caller_.least_version));
       co_await ask_partitions();
       backoff.reset();
       ready_ = tried_ = true;

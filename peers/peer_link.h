@@ -31,6 +31,8 @@ struct PeerCaller {
   wire::Caller caller = {};
   /// The frames of questions and answers.
   wire::FrameType ask = wire::FrameType::kAsk, answer = wire::FrameType::kAnswer;
+  /// The protocol that has them.
+  std::uint16_t least_version = wire::kOldestProtocolVersion;
 };
 
 class PeerLink {

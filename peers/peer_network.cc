@@ -39,6 +39,11 @@ constexpr std::chrono::milliseconds kTick = 200ms;
 /// A server that has just come back is found within it (peer_link.cc pauses for a second at most).
 constexpr std::chrono::milliseconds kFoundAgain = 1'500ms;
 
+constexpr std::uint16_t kVersionOfState = 3;
+/// A question about state waits anew each time that its connection is lost, unless what comes makes no sense
+/// so often.
+constexpr int kMostSenseless = 20;
+
 std::function<void(const std::string& line)>& the_note() {
   static std::function<void(const std::string& line)> note;
   return note;
@@ -67,7 +72,8 @@ PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options, PeerSe
                      .does = "draws",
                      .since = ""},
           .ask = state ? wire::FrameType::kState : wire::FrameType::kAsk,
-          .answer = state ? wire::FrameType::kStateAnswer : wire::FrameType::kAnswer};
+          .answer = state ? wire::FrameType::kStateAnswer : wire::FrameType::kAnswer,
+          .least_version = state ? kVersionOfState : wire::kOldestProtocolVersion};
 }
 
 }  // namespace
@@ -79,6 +85,7 @@ struct PeerNetwork::Impl {
     std::shared_ptr<const PeerBytes> question;
     Clock::time_point since;
     bool sent = false;                        // once at least
+    int senseless = 0;                        // times that its connection was ended for what came over it
     bool with_server = false;                 // sent, and the server is there
     std::vector<const PeerLink*> refused_by;  // each is asked once
     std::optional<Error> refusal;             // what they said, if no other answers
@@ -219,7 +226,11 @@ struct PeerNetwork::Impl {
         const auto found = asked.find(ticket);
         if (found == asked.end()) continue;
         found->second.with_server = false;
-        if (service == PeerService::kState) found->second.since = Clock::now();  // until then it did not wait
+        const bool lost_alone = link.last_code() == ErrorCode::kPeerDied ||
+                                link.last_code() == ErrorCode::kIo || link.last_code() == ErrorCode::kTimeout;
+        if (!lost_alone) ++found->second.senseless;
+        if (service == PeerService::kState && found->second.senseless < kMostSenseless)
+          found->second.since = Clock::now();  // until then it did not wait
       }
     }
     for (const Ticket ticket : lost) dispatch(ticket);
@@ -329,10 +340,9 @@ std::vector<int> PeerNetwork::servers() const {
 PartitionPeers::Ticket PeerNetwork::ask(int partition, PeerBytes question) {
   Impl& s = *impl_;
   if (question.size() > (s.service == PeerService::kState ? kMaxStateMessage : kMaxPeerQuestion))
-    throw Error(
-        ErrorCode::kNoSpace,
-        fmt::format("a question of {} bytes to another machine is too large; use smaller batches or fanouts",
-                    question.size()));
+    throw Error(ErrorCode::kNoSpace,
+                fmt::format("a question of {} bytes to another machine is too large; use smaller batches{}",
+                            question.size(), s.service == PeerService::kState ? "" : " or fanouts"));
   const std::size_t bytes = question.size();
   const Ticket ticket = ++s.last;
   wire::add_checksum(question, ticket);

@@ -128,6 +128,8 @@ class Connection {
   const std::string& peer() const;
   bool encrypted() const;
   std::uint16_t newest_version() const;
+  /// The version that login has agreed on.
+  std::uint16_t version() const;
   /// Ends it, with what waits on it; any number of times.
   void close();
   bool closed() const;

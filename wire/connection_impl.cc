@@ -171,6 +171,7 @@ std::size_t Connection::queued_frames() const { return impl_->queue.frame_bytes(
 
 void Connection::set_open(const Spoken& spoken) {
   impl_->phase = Phase::kOpen;
+  impl_->version = spoken.version;
   impl_->sums = encrypted()           ? Sums::kNone
                 : spoken.version >= 2 ? Sums::kFrames
                 : spoken.checksums    ? Sums::kBlocks
@@ -181,6 +182,7 @@ void Connection::set_open(const Spoken& spoken) {
 void Connection::set_peer(std::string peer) { impl_->options.peer = std::move(peer); }
 const std::string& Connection::peer() const { return impl_->options.peer; }
 std::uint16_t Connection::newest_version() const { return impl_->options.newest_version; }
+std::uint16_t Connection::version() const { return impl_->version; }
 bool Connection::encrypted() const { return impl_->tls != nullptr; }
 void Connection::close() { impl_->close("is left"); }
 bool Connection::closed() const { return impl_->closed; }

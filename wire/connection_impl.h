@@ -94,6 +94,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   std::shared_ptr<TlsContext> tls;
   std::unique_ptr<Stream> stream;
   Phase phase = Phase::kLogin;
+  std::uint16_t version = 0;  // that is spoken; from login on
   Sums sums = Sums::kNone;
   bool closed = false;
   Error why_closed{ErrorCode::kPeerDied, ""};

@@ -109,7 +109,7 @@ void Session::leave() {
   }
   std::erase_if(requests_, [](const auto& entry) { return entry.second.state != Request::State::kSending; });
   server_.pool.leave(id_);
-  if (server_.state != nullptr) server_.state->disconnected(id_);
+  if (asks_state_) server_.state->disconnected(id_);
   for (const auto& [number, open] : jobs_) server_.jobs.close(open.job);
   jobs_.clear();
 }

@@ -87,7 +87,8 @@ class Session : public std::enable_shared_from_this<Session> {
   };
 
   wire::asio::awaitable<void> log_in();
-  /// Whether it brings a batch about: asks for one that will be made, grants its memory, asks as a peer.
+  /// Whether it brings a batch about: asks for one that will be made, grants its memory, asks as a peer; or a
+  /// step of training.
   wire::asio::awaitable<bool> handle(const wire::FrameHeader& header);
   wire::asio::awaitable<bool> answer(const wire::FrameHeader& header);
   // Questions. What they throw is the answer, but for a frame that cannot be read (not `understood`).
@@ -139,7 +140,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::int64_t answering_ = 0;               // of these, under way
   std::int64_t owed_answers_ = 0;            // of those, asked before the server drained
   std::uint64_t asked_bytes_ = 0;            // of their bytes
-  std::uint64_t state_bytes_ = 0;            // of questions about state that their owner has not taken yet
+  bool asks_state_ = false;                  // has asked about state that is here
+  std::uint64_t state_bytes_ = 0;            // of such questions that their owner has not taken yet
   std::unique_ptr<boost::asio::steady_timer> answered_;  // cancelled after each, where somebody waits
   // Blocks that are being sent, in this order, and when the first had its turn.
   std::deque<std::uint64_t> in_turn_;

@@ -12,16 +12,19 @@ using wire::FrameType;
 /// What waits for other ranks counts no more, once its owner has it: the steps that it waits for have to be
 /// read.
 wire::asio::awaitable<void> Session::take_state(const wire::FrameHeader& header) {
-  PeerBytes question(header.bytes);
-  co_await connection_->read(question);
   if (asked_of_ == nullptr)
     throw Error(ErrorCode::kInvalid, "a STATE frame before GET_PARTITIONS has said of which dataset");
-  wire::take_checksum(question, header.request, connection_->peer().c_str());
   if (server_.state == nullptr) {
-    connection_->send_refusal(FrameType::kRefused, header.request,
-                              Error(ErrorCode::kUnsupported, "this server keeps no state of training"));
+    co_await connection_->skip(header.bytes);
+    connection_->send_refusal(
+        FrameType::kRefused, header.request,
+        Error(ErrorCode::kUnsupported, "this server keeps no state of training; ask one that does"));
     co_return;
   }
+  PeerBytes question(header.bytes);
+  co_await connection_->read(question);
+  wire::take_checksum(question, header.request, connection_->peer().c_str());
+  asks_state_ = true;
   const std::uint64_t bytes = question.size();
   state_bytes_ += bytes;
   const auto self = shared_from_this();

@@ -5,7 +5,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/base/failpoint.h"
 #include "wire/checked_bytes.h"
 
 namespace hopfeed {
@@ -14,19 +13,16 @@ StateAnswers::StateAnswers(const ServedDatasets& datasets, boost::asio::any_io_e
                            std::size_t num_threads)
     : loop_(std::move(loop)), threads_(num_threads) {
   for (const ServedDataset& served : datasets.all())
-    owned_[&served].owner = std::make_unique<StateOwner>(*served.dataset, static_cast<int>(num_threads));
+    owners_[&served] = std::make_unique<StateOwner>(*served.dataset, static_cast<int>(num_threads));
+  for (std::size_t lane = 0; lane < kLanes; ++lane)
+    lanes_.push_back(boost::asio::make_strand(threads_.get_executor()));
 }
 
 StateAnswers::~StateAnswers() { threads_.join(); }
 
-StateAnswers::Strand& StateAnswers::lane(Owned& owned, std::uint32_t number) {
-  return owned.lanes.try_emplace(number, boost::asio::make_strand(threads_.get_executor())).first->second;
-}
-
 void StateAnswers::answer(const ServedDataset& dataset, std::uint64_t session, std::uint64_t request,
                           PeerBytes question, Events events) {
-  Owned& owned = owned_.at(&dataset);
-  const std::uint32_t number = StateOwner::lane_of(question);
+  Strand& lane = lanes_[StateOwner::lane_of(question) % kLanes];
   auto done = [this, request, done = std::move(events.done)](StateReply reply) {
     std::shared_ptr<PeerBytes> answer;
     std::optional<Error> error;
@@ -41,26 +37,23 @@ void StateAnswers::answer(const ServedDataset& dataset, std::uint64_t session, s
                       [done, answer = std::move(answer), error = std::move(error)] { done(answer, error); });
   };
   boost::asio::post(
-      lane(owned, number),
-      [this, &owner = *owned.owner, session, taken = std::move(events.taken), done = std::move(done),
-       message = std::make_shared<const RecycledBytes>(std::move(question))] {
-        FAILPOINT("server.state");
+      lane, [this, &owner = *owners_.at(&dataset), session, taken = std::move(events.taken),
+             done = std::move(done), message = std::make_shared<const RecycledBytes>(std::move(question))] {
         owner.answer(session, message, done);
         boost::asio::post(loop_, taken);
       });
 }
 
+/// Behind what the session has asked, in whichever lane.
 void StateAnswers::disconnected(std::uint64_t session) {
-  for (auto& [dataset, owned] : owned_)
-    boost::asio::post(lane(owned, 0), [&owner = *owned.owner, session] { owner.disconnected(session); });
+  for (const auto& [dataset, owner] : owners_)
+    for (Strand& lane : lanes_)
+      boost::asio::post(lane, [&owner = *owner, session] { owner.disconnected(session); });
 }
 
 void StateAnswers::tick() {
-  const auto now = StateOwner::Clock::now();
-  for (auto& [dataset, owned] : owned_)
-    for (const std::uint32_t number : owned.owner->lanes())
-      boost::asio::post(lane(owned, number),
-                        [&owner = *owned.owner, number, now] { owner.tick(number, now); });
+  for (const auto& [dataset, owner] : owners_)
+    boost::asio::post(lanes_.front(), [&owner = *owner] { owner.tick(); });
 }
 
 }  // namespace hopfeed

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/base/error.h"
 #include "server_client_mode/server/served_datasets.h"
@@ -33,23 +34,20 @@ class StateAnswers {
   /// Answers a question of a session about state of the dataset.
   void answer(const ServedDataset& dataset, std::uint64_t session, std::uint64_t request, PeerBytes question,
               Events events);
-  /// That session is over.
+  /// That session, which has asked, is over.
   void disconnected(std::uint64_t session);
   /// Once a second.
   void tick();
 
  private:
   using Strand = boost::asio::strand<boost::asio::thread_pool::executor_type>;
-  /// What lies here of a dataset, and a queue for each of its lanes.
-  struct Owned {
-    std::unique_ptr<StateOwner> owner;
-    std::map<std::uint32_t, Strand> lanes;
-  };
-  Strand& lane(Owned& owned, std::uint32_t number);
+  /// Tables of one lane wait for each other, and may, being few.
+  static constexpr std::size_t kLanes = 64;
 
   boost::asio::any_io_executor loop_;
-  std::map<const ServedDataset*, Owned> owned_;
+  std::map<const ServedDataset*, std::unique_ptr<StateOwner>> owners_;
   boost::asio::thread_pool threads_;
+  std::vector<Strand> lanes_;  // behind the pool, which has what they are made of
 };
 
 }  // namespace hopfeed

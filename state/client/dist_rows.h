@@ -29,9 +29,8 @@ class DistRows {
   /// Returns the step that is brought next.
   std::int64_t next_step() const { return next_step_; }
 
-  /// Asks for the rows that the next step reads of which that was not said yet, by dataset id, ascending,
-  /// each once. Rows of a step are asked for before those of the one behind it. Throws kInvalid for an id
-  /// that has no row.
+  /// Asks for the rows that this rank reads in the step behind those that it has looked at, up to kLooksAhead
+  /// ahead: dataset ids, ascending, each once. Throws kInvalid for an id that has no row.
   void look(std::vector<std::int64_t> ids);
   /// Returns how many steps have been looked at and not brought.
   std::size_t steps_looked_at() const { return looked_.size(); }

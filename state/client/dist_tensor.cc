@@ -3,18 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <random>
+#include <algorithm>
 #include <utility>
 
 #include "core/base/error.h"
 
 namespace hopfeed {
 namespace {
-
-std::uint64_t new_client() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32 | random();
-}
 
 const TableSpec& written(const TableSpec& spec) {
   require_valid(spec.kind == TableSpec::Kind::kTensor,
@@ -27,7 +22,6 @@ const TableSpec& written(const TableSpec& spec) {
 DistTensor::DistTensor(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset,
                        const TableSpec& spec)
     : table_(std::move(network), dataset, written(spec)),
-      client_(new_client()),
       last_number_(static_cast<std::size_t>(table_.num_owners()), 0) {}
 
 void DistTensor::pull(std::span<const std::int64_t> ids, std::byte* out) const { table_.pull(0, ids, out); }
@@ -45,16 +39,25 @@ void DistTensor::write(StateAsk how, std::span<const std::int64_t> ids, std::spa
   require_valid(rows.size() == ids.size() * row_bytes,
                 fmt::format("{} bytes are given for {} rows of {} bytes of table '{}'", rows.size(),
                             ids.size(), row_bytes, spec().name));
+  for (const std::int64_t id : ids) table_.owner_of(id);  // before anything is written
+  while (!ids.empty()) {
+    const std::size_t count = std::min(ids.size(), table_.rows_of_a_message());
+    write_part(how, ids.first(count), rows.data());
+    ids = ids.subspan(count);
+    rows = rows.subspan(count * row_bytes);
+  }
+}
+
+void DistTensor::write_part(StateAsk how, std::span<const std::int64_t> ids, const std::byte* rows) {
   const std::vector<TableAtOwners::Part> parts = table_.split(ids);
   std::vector<StateNetwork::Ticket> tickets;
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t owner = 0; owner < parts.size(); ++owner) {
-      const TableAtOwners::Part& part = parts[owner];
-      if (part.ids.empty()) continue;
-      StateHead head = table_.head(static_cast<int>(owner), how, ++last_number_[owner]);
-      head.client = client_;
-      tickets.push_back(table_.ask_with_rows(static_cast<int>(owner), head, part, rows.data()));
+      if (parts[owner].ids.empty()) continue;
+      const StateHead head = table_.head(static_cast<int>(owner), how, last_number_[owner] + 1);
+      tickets.push_back(table_.ask_with_rows(static_cast<int>(owner), head, parts[owner], rows));
+      ++last_number_[owner];  // it is under way
     }
   }
   for (const StateNetwork::Ticket ticket : tickets) table_.network().wait(ticket);

@@ -34,9 +34,9 @@ class DistTensor {
 
  private:
   void write(StateAsk how, std::span<const std::int64_t> ids, std::span<const std::byte> rows);
+  void write_part(StateAsk how, std::span<const std::int64_t> ids, const std::byte* rows);
 
   const TableAtOwners table_;
-  const std::uint64_t client_;
   std::mutex mutex_;                        // messages leave in the order of their numbers
   std::vector<std::uint64_t> last_number_;  // by owner
 };

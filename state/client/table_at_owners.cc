@@ -6,16 +6,28 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/json_text.h"
+#include "core/base/limits.h"
 
 namespace hopfeed {
+namespace {
+
+constexpr std::size_t kMessage = kMaxStateMessage / 8;  // bytes of rows; larger ones are no faster
+
+std::uint64_t new_client() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random() | 1;  // never 0
+}
+
+}  // namespace
 
 TableAtOwners::TableAtOwners(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset,
                              const TableSpec& spec, const RankOfRun& rank)
-    : network_(std::move(network)), spec_(spec), rank_(rank) {
+    : network_(std::move(network)), spec_(spec), rank_(rank), client_(new_client()) {
   spec.validate();
   offsets_ =
       dataset.node_types[static_cast<std::size_t>(dataset.node_type(spec.node_type))].partition_offsets;
@@ -48,7 +60,8 @@ StateHead TableAtOwners::head(int owner, StateAsk ask, std::uint64_t number) con
           .run = rank_.run,
           .attempt = rank_.attempt,
           .rank = static_cast<std::uint32_t>(rank_.rank),
-          .number = number};
+          .number = number,
+          .client = client_};
 }
 
 int TableAtOwners::owner_of(std::int64_t dataset_id) const {
@@ -69,7 +82,22 @@ std::vector<TableAtOwners::Part> TableAtOwners::split(std::span<const std::int64
   return parts;
 }
 
+std::size_t TableAtOwners::rows_of_a_message() const {
+  return std::max<std::size_t>(1, kMessage / static_cast<std::size_t>(spec_.row_bytes()));
+}
+
 void TableAtOwners::pull(std::uint64_t at, std::span<const std::int64_t> dataset_ids, std::byte* out) const {
+  const auto row_bytes = static_cast<std::size_t>(spec_.row_bytes());
+  while (!dataset_ids.empty()) {
+    const std::size_t count = std::min(dataset_ids.size(), rows_of_a_message());
+    pull_part(at, dataset_ids.first(count), out);
+    dataset_ids = dataset_ids.subspan(count);
+    out += count * row_bytes;
+  }
+}
+
+void TableAtOwners::pull_part(std::uint64_t at, std::span<const std::int64_t> dataset_ids,
+                              std::byte* out) const {
   const std::vector<Part> parts = split(dataset_ids);
   const auto row_bytes = static_cast<std::size_t>(spec_.row_bytes());
   std::vector<std::pair<const Part*, StateNetwork::Ticket>> asked;

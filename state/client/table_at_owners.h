@@ -34,6 +34,8 @@ class TableAtOwners {
   std::int64_t rows() const { return offsets_.back(); }
   std::int64_t steps_applied() const { return steps_applied_; }  // when it was opened
   std::int64_t learned() const { return learned_; }              // rows that were written by then
+  /// Returns how many rows go into one message, or answer, at most.
+  std::size_t rows_of_a_message() const;
 
   /// Returns how a question to an owner begins.
   StateHead head(int owner, StateAsk ask, std::uint64_t number) const;
@@ -46,7 +48,8 @@ class TableAtOwners {
   };
   /// Splits a list by owner, in its order: [num_owners()].
   std::vector<Part> split(std::span<const std::int64_t> dataset_ids) const;
-  /// Reads rows, once `at` steps have been applied: writes [ids, row_bytes].
+  /// Reads rows, once `at` steps have been applied: writes [ids, row_bytes]. Long lists are asked for in
+  /// parts.
   void pull(std::uint64_t at, std::span<const std::int64_t> dataset_ids, std::byte* out) const;
   /// Asks an owner with rows behind the ids: those of `rows` [list, row_bytes] that are the part's.
   StateNetwork::Ticket ask_with_rows(int owner, const StateHead& head, const Part& part,
@@ -55,7 +58,10 @@ class TableAtOwners {
  private:
   const std::shared_ptr<StateNetwork> network_;
   const TableSpec spec_;
+  void pull_part(std::uint64_t at, std::span<const std::int64_t> dataset_ids, std::byte* out) const;
+
   const RankOfRun rank_;
+  const std::uint64_t client_;         // a random number of this object
   std::vector<std::int64_t> offsets_;  // [partitions + 1] of dataset ids
   std::vector<int> owners_;            // [partitions]
   std::vector<OpenedTable> opened_;    // by owner

@@ -12,7 +12,7 @@ namespace hopfeed {
 
 class OwnedRows {
  public:
-  /// `dataset` must outlive it. Throws kUnsupported where its partitions lack the original ids.
+  /// `dataset` must outlive it.
   OwnedRows(const Dataset& dataset, int node_type);
 
   std::int64_t count() const { return count_; }

@@ -14,8 +14,8 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kStepsAhead = 1;         // of sums, beyond the next step
-constexpr std::int64_t kLooksAhead = 64;        // of looks: what the longest pipeline has under way
+constexpr std::int64_t kStepsAhead = 1;  // of sums, beyond the next step
+constexpr std::size_t kMostPulls = 4'096;
 constexpr std::int64_t kRowsOfAThread = 1'024;  // at least
 
 LearnedTableOptions table_options(const TableSpec& spec, std::int64_t rows) {
@@ -24,8 +24,9 @@ LearnedTableOptions table_options(const TableSpec& spec, std::int64_t rows) {
 
 ParallelFor on_threads(int threads) {
   return [threads](std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
-    if (threads == 1 || count < 2) return serial_for(count, body);
-    parallel_ranges(threads, count, [&body](int, std::int64_t begin, std::int64_t end) {
+    const auto useful = static_cast<int>(std::min<std::int64_t>(threads, count / kRowsOfAThread + 1));
+    if (useful == 1) return serial_for(count, body);
+    parallel_ranges(useful, count, [&body](int, std::int64_t begin, std::int64_t end) {
       if (begin < end) body(begin, end);
     });
   };
@@ -40,10 +41,13 @@ SharedEmbedding::SharedEmbedding(const TableSpec& spec, const OwnedRows& rows, c
       run_(run),
       parallel_(on_threads(threads)),
       table_(table_options(spec, rows.count()), [&rows](std::int64_t row) { return rows.original_id(row); }),
-      left_(static_cast<std::size_t>(run.ranks), 0) {}
+      left_(static_cast<std::size_t>(run.ranks), 0),
+      clients_(static_cast<std::size_t>(run.ranks), 0) {}
 
 SharedEmbedding::~SharedEmbedding() {
-  abandon(Error(ErrorCode::kPeerDied, fmt::format("table '{}' is closed", spec_.name)));
+  abandon(Error(
+      ErrorCode::kPeerDied,
+      fmt::format("the owner of table '{}' ends, or another run or attempt begins it anew", spec_.name)));
 }
 
 std::size_t SharedEmbedding::held_bytes() const {
@@ -73,43 +77,54 @@ SharedEmbedding::Step& SharedEmbedding::step_at(std::int64_t step) {
   return found->second;
 }
 
+void SharedEmbedding::require_asker(const Asker& asker) {
+  require_rank(asker.rank);
+  if (broken_) throw *broken_;
+  std::uint64_t& client = clients_[static_cast<std::size_t>(asker.rank)];
+  require_valid(
+      client == 0 || client == asker.client,
+      fmt::format("rank {} of table '{}' is another process already; give each process a rank of its "
+                  "own",
+                  asker.rank, spec_.name));
+  client = asker.client;
+  left_[static_cast<std::size_t>(asker.rank)] = 0;
+}
+
 // ---- questions
 
-void SharedEmbedding::look(std::int64_t rank, std::int64_t step, std::span<const std::int64_t> ids,
+/// Of two that wait for the same, the one over the later connection gets it.
+void SharedEmbedding::wait(Waiting& waiting, const Asker& asker, StateDone done) {
+  if (waiting.done && asker.connection < waiting.connection) return done(AskedAgain{});
+  if (waiting.done) waiting.done(AskedAgain{});
+  waiting = {.done = std::move(done), .connection = asker.connection};
+}
+
+void SharedEmbedding::look(const Asker& asker, std::int64_t step, std::span<const std::int64_t> ids,
                            StateDone done) {
-  require_rank(rank);
-  require_valid(step >= applied_, fmt::format("rank {} looks at {}, and {} steps have been applied", rank,
-                                              table_and_step(step), applied_));
-  require_valid(step <= applied_ + kLooksAhead, fmt::format("rank {} looks at {}, more than {} ahead", rank,
-                                                            table_and_step(step), kLooksAhead));
+  require_asker(asker);
+  require_valid(step >= applied_, fmt::format("rank {} looks at {}, and {} steps have been applied",
+                                              asker.rank, table_and_step(step), applied_));
+  require_valid(step <= applied_ + kLooksAhead, fmt::format("rank {} looks at {}, more than {} ahead",
+                                                            asker.rank, table_and_step(step), kLooksAhead));
+  require_answer_holds(ids.size(), spec_.row_bytes(), spec_.name);
   std::vector<std::int64_t> rows = rows_.rows_of(ids, OwnedRows::Order::kAscending);
-  Step& at = step_at(step);
-  std::optional<Look>& look = at.looks[static_cast<std::size_t>(rank)];
-  if (look) {
-    require_valid(look->rows == rows,
-                  fmt::format("rank {} looks at {} twice, at other rows", rank, table_and_step(step)));
-    if (look->done) look->done(AskedAgain{});
-    look->done = std::move(done);
-    look->later.clear();
-  } else {
-    look.emplace(Look{.rows = std::move(rows),
-                      .later = {},
-                      .done = std::move(done),
-                      .rest = nullptr,
-                      .since = Clock::now()});
-  }
+  std::optional<Look>& look = step_at(step).looks[static_cast<std::size_t>(asker.rank)];
+  require_valid(!look || look->rows == rows,
+                fmt::format("rank {} looks at {} twice, at other rows", asker.rank, table_and_step(step)));
+  if (!look)
+    look.emplace(
+        Look{.rows = std::move(rows), .later = {}, .settled = {}, .rest = {}, .since = Clock::now()});
+  wait(look->settled, asker, std::move(done));
   settle();
 }
 
-void SharedEmbedding::rest(std::int64_t rank, std::int64_t step, StateDone done) {
-  require_rank(rank);
+void SharedEmbedding::rest(const Asker& asker, std::int64_t step, StateDone done) {
+  require_asker(asker);
   const auto found = steps_.find(step);
-  require_valid(
-      found != steps_.end() && found->second.looks[static_cast<std::size_t>(rank)],
-      fmt::format("rank {} wants the rest of {}, at which it has not looked", rank, table_and_step(step)));
-  Look& look = *found->second.looks[static_cast<std::size_t>(rank)];
-  if (look.rest) look.rest(AskedAgain{});
-  look.rest = std::move(done);
+  require_valid(found != steps_.end() && found->second.looks[static_cast<std::size_t>(asker.rank)],
+                fmt::format("rank {} wants the rest of {}, at which it has not looked", asker.rank,
+                            table_and_step(step)));
+  wait(found->second.looks[static_cast<std::size_t>(asker.rank)]->rest, asker, std::move(done));
   settle();
 }
 
@@ -128,6 +143,7 @@ void SharedEmbedding::check(const Sums& sums, const Look* look, const std::vecto
 
 void SharedEmbedding::step(const Sums& sums, StateDone done) {
   require_rank(sums.rank);
+  if (broken_) throw *broken_;
   if (sums.step < applied_) return done(write_steps_applied(applied_));  // it has come before
   require_valid(sums.step <= applied_ + kStepsAhead,
                 fmt::format("rank {} brings {}, and {} steps have been applied", sums.rank,
@@ -147,6 +163,16 @@ void SharedEmbedding::step(const Sums& sums, StateDone done) {
 }
 
 void SharedEmbedding::pull(std::int64_t at, std::span<const std::int64_t> ids, StateDone done) {
+  if (broken_) throw *broken_;
+  require_valid(at <= applied_ + kLooksAhead,
+                fmt::format("rows of table '{}' are asked for as {} steps leave them, "
+                            "more than {} ahead",
+                            spec_.name, at, kLooksAhead));
+  require_answer_holds(ids.size(), spec_.row_bytes(), spec_.name);
+  if (pulls_.size() >= kMostPulls)
+    throw Error(ErrorCode::kNoSpace, fmt::format("{} questions about table '{}' wait for a step already; ask "
+                                                 "again when it is applied",
+                                                 pulls_.size(), spec_.name));
   pulls_.push_back({.at = at,
                     .rows = rows_.rows_of(ids, OwnedRows::Order::kAny),
                     .done = std::move(done),
@@ -163,26 +189,33 @@ void SharedEmbedding::settle() {
   } while (apply_next());
 }
 
-/// Whoever looks at the next step gets all rows, and what was left out before.
+/// Those that its answer has left out, or the others.
+std::vector<std::int64_t> SharedEmbedding::rows_of_look(const Look& look, bool later) const {
+  std::vector<std::int64_t> rows;
+  for (std::size_t i = 0; i < look.rows.size(); ++i)
+    if (is_later(look.later, i) == later) rows.push_back(look.rows[i]);
+  return rows;
+}
+
+/// Whoever looks at the next step gets all rows, or what was left out before.
 void SharedEmbedding::answer_looks(std::int64_t step) {
   const auto found = steps_.find(step);
   if (found == steps_.end()) return;
   for (std::optional<Look>& look : found->second.looks) {
     if (!look) continue;
-    if (look->done) {
-      look->later.clear();
-      std::exchange(look->done,
-                    nullptr)(write_look(look->rows.size(), look->later, spec_.width,
-                                        [&](float* out) { table_.read(look->rows, out, parallel_); }));
-    }
-    if (look->rest) {
-      std::vector<std::int64_t> rows;
-      for (std::size_t i = 0; i < look->rows.size() && !look->later.empty(); ++i)
-        if (is_later(look->later, i)) rows.push_back(look->rows[i]);
-      std::exchange(look->rest, nullptr)(
-          write_rows(rows.size(), static_cast<std::size_t>(spec_.row_bytes()),
-                     [&](std::byte* out) { table_.read(rows, reinterpret_cast<float*>(out), parallel_); }));
-    }
+    if (look->settled.done)
+      reply_with(look->settled.done, [&] {
+        const std::vector<std::int64_t> rows = rows_of_look(*look, /*later=*/false);
+        return write_look(look->rows.size(), look->later, spec_.width,
+                          [&](float* out) { table_.read(rows, out, parallel_); });
+      });
+    if (look->rest.done)
+      reply_with(look->rest.done, [&] {
+        const std::vector<std::int64_t> rows = rows_of_look(*look, /*later=*/true);
+        return write_rows(rows.size(), static_cast<std::size_t>(spec_.row_bytes()), [&](std::byte* out) {
+          table_.read(rows, reinterpret_cast<float*>(out), parallel_);
+        });
+      });
   }
 }
 
@@ -209,21 +242,22 @@ void SharedEmbedding::answer_early(std::int64_t step) {
   const auto found = steps_.find(step);
   if (found == steps_.end()) return;
   for (std::optional<Look>& look : found->second.looks) {
-    if (!look || !look->done) continue;
+    if (!look || !look->settled.done) continue;
     const std::vector<std::int64_t>* const moving = read_in(step - 1);
     if (moving == nullptr) return;
-    std::vector<std::int64_t> settled;
-    look->later.assign((look->rows.size() + 7) / 8, 0);
-    auto next = moving->begin();
-    for (std::size_t i = 0; i < look->rows.size(); ++i) {
-      next = std::ranges::lower_bound(next, moving->end(), look->rows[i]);
-      if (next != moving->end() && *next == look->rows[i])
-        look->later[i / 8] |= static_cast<std::uint8_t>(1U << (i % 8));
-      else
-        settled.push_back(look->rows[i]);
-    }
-    std::exchange(look->done, nullptr)(write_look(look->rows.size(), look->later, spec_.width,
-                                                  [&](float* out) { table_.read(settled, out, parallel_); }));
+    reply_with(look->settled.done, [&] {
+      std::vector<std::uint8_t> later((look->rows.size() + 7) / 8, 0);
+      auto next = moving->begin();
+      for (std::size_t i = 0; i < look->rows.size(); ++i) {
+        next = std::ranges::lower_bound(next, moving->end(), look->rows[i]);
+        if (next != moving->end() && *next == look->rows[i])
+          later[i / 8] |= static_cast<std::uint8_t>(1U << (i % 8));
+      }
+      look->later = std::move(later);
+      const std::vector<std::int64_t> rows = rows_of_look(*look, /*later=*/false);
+      return write_look(look->rows.size(), look->later, spec_.width,
+                        [&](float* out) { table_.read(rows, out, parallel_); });
+    });
   }
 }
 
@@ -231,12 +265,15 @@ void SharedEmbedding::answer_pulls() {
   for (std::size_t left = pulls_.size(); left > 0; --left) {
     Pull pull = std::move(pulls_.front());
     pulls_.pop_front();
-    if (pull.at > applied_)
+    if (pull.at > applied_) {
       pulls_.push_back(std::move(pull));
-    else
-      pull.done(write_rows(
-          pull.rows.size(), static_cast<std::size_t>(spec_.row_bytes()),
-          [&](std::byte* out) { table_.read(pull.rows, reinterpret_cast<float*>(out), parallel_); }));
+      continue;
+    }
+    reply_with(pull.done, [&] {
+      return write_rows(pull.rows.size(), static_cast<std::size_t>(spec_.row_bytes()), [&](std::byte* out) {
+        table_.read(pull.rows, reinterpret_cast<float*>(out), parallel_);
+      });
+    });
   }
 }
 
@@ -252,18 +289,25 @@ bool SharedEmbedding::apply_next() {
     of_all_owners += held->rows_of_all_owners;
     by_rank.push_back({held->rows, held->sums});
   }
-  if (std::ranges::any_of(by_rank, [](const RowSums& sums) { return !sums.rows.empty(); }))
-    table_.step(by_rank, run_.ranks, parallel_);
-  else if (of_all_owners > 0)
-    table_.count_step();
+  try {
+    if (std::ranges::any_of(by_rank, [](const RowSums& sums) { return !sums.rows.empty(); }))
+      table_.step(by_rank, run_.ranks, parallel_);
+    else if (of_all_owners > 0)
+      table_.count_step();
+  } catch (const std::exception& error) {  // some rows have moved, and some not
+    broken_.emplace(ErrorCode::kPeerDied, fmt::format("{} could not be applied ({}); go back to a checkpoint",
+                                                      table_and_step(applied_), error.what()));
+    abandon(*broken_);
+    return false;
+  }
   ++applied_;
   progress_ = Clock::now();
   Step done = std::move(step);
   steps_.erase(found);
   for (std::optional<Look>& look : done.looks) {  // a rank that has brought its sums needs no rows any more
-    const Error late(ErrorCode::kInvalid, table_and_step(applied_ - 1) + " is over");
-    if (look && look->done) look->done(late);
-    if (look && look->rest) look->rest(late);
+    const Error over(ErrorCode::kInvalid, table_and_step(applied_ - 1) + " is over; look at the next one");
+    if (look && look->settled.done) look->settled.done(over);
+    if (look && look->rest.done) look->rest.done(over);
   }
   answer_pulls();
   return true;
@@ -282,6 +326,7 @@ std::optional<std::int64_t> SharedEmbedding::awaited_rank() const {
 void SharedEmbedding::leave(std::int64_t rank) {
   require_rank(rank);
   left_[static_cast<std::size_t>(rank)] = 1;
+  clients_[static_cast<std::size_t>(rank)] = 0;
   tick(Clock::now());
 }
 
@@ -295,14 +340,14 @@ void SharedEmbedding::tick(Clock::time_point now) {
   const Error why(
       gone ? ErrorCode::kPeerDied : ErrorCode::kTimeout,
       gone ? fmt::format("rank {} has left before {}", *awaited, table_and_step(applied_))
-           : fmt::format("rank {} has not brought {} within {} s", *awaited, table_and_step(applied_),
-                         std::chrono::duration_cast<std::chrono::seconds>(run_.timeout).count()));
+           : fmt::format("rank {} has not brought {} within {:.1f} s", *awaited, table_and_step(applied_),
+                         std::chrono::duration<double>(run_.timeout).count()));
   for (auto& [number, step] : steps_) {
     if (number == applied_) continue;  // whoever looks at it has been answered
     for (std::optional<Look>& look : step.looks) {
       if (!look || !late(look->since)) continue;
-      if (look->done) std::exchange(look->done, nullptr)(why);
-      if (look->rest) std::exchange(look->rest, nullptr)(why);
+      for (Waiting* waiting : {&look->settled, &look->rest})
+        if (waiting->done) std::exchange(waiting->done, nullptr)(why);
     }
   }
   for (std::size_t left = pulls_.size(); left > 0; --left) {
@@ -318,8 +363,8 @@ void SharedEmbedding::tick(Clock::time_point now) {
 void SharedEmbedding::abandon(const Error& why) {
   for (auto& [number, step] : std::exchange(steps_, {})) {
     for (std::optional<Look>& look : step.looks) {
-      if (look && look->done) look->done(why);
-      if (look && look->rest) look->rest(why);
+      if (look && look->settled.done) look->settled.done(why);
+      if (look && look->rest.done) look->rest.done(why);
     }
   }
   for (Pull& pull : std::exchange(pulls_, {})) pull.done(why);
@@ -329,6 +374,8 @@ LearnedTable& SharedEmbedding::table_to_restore() {
   abandon(Error(ErrorCode::kPeerDied,
                 fmt::format("table '{}' goes back to a checkpoint; go on from there", spec_.name)));
   std::ranges::fill(left_, 0);
+  std::ranges::fill(clients_, 0);
+  broken_.reset();
   progress_ = Clock::now();
   table_.clear();
   return table_;

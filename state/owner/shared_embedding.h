@@ -41,6 +41,9 @@ struct RanksOfRun {
   std::chrono::milliseconds timeout{300'000};  // for a rank that is late
 };
 
+/// How many steps ahead of the next one a rank may look, or pull.
+inline constexpr std::int64_t kLooksAhead = 64;
+
 class SharedEmbedding {
  public:
   using Clock = std::chrono::steady_clock;
@@ -53,9 +56,16 @@ class SharedEmbedding {
   std::int64_t steps_applied() const { return applied_; }
   std::size_t held_bytes() const;  // of sums that wait for those of other ranks
 
-  // ---- questions; ids are dataset ids, of look() and step() ascending, each once
-  void look(std::int64_t rank, std::int64_t step, std::span<const std::int64_t> ids, StateDone done);
-  void rest(std::int64_t rank, std::int64_t step, StateDone done);
+  // ---- questions; ids are dataset ids, of look() and step() ascending, each once. They throw what is wrong
+  // with a question, which changes nothing then; what has to wait is refused through `done`.
+  /// An Asker is a rank, the process that it is, and the connection over which that asks: a later one has a
+  /// higher number.
+  struct Asker {
+    std::int64_t rank = 0;
+    std::uint64_t client = 0, connection = 0;
+  };
+  void look(const Asker& asker, std::int64_t step, std::span<const std::int64_t> ids, StateDone done);
+  void rest(const Asker& asker, std::int64_t step, StateDone done);
   /// `sums` [ids, width] lie within `message`, which is kept. `rows_of_all_owners` is how many rows the rank
   /// learned of in this step, wherever they are: a step in which nobody learned any is none for the
   /// optimizer.
@@ -67,6 +77,7 @@ class SharedEmbedding {
     std::shared_ptr<const RecycledBytes> message;
   };
   void step(const Sums& sums, StateDone done);
+  /// At most kLooksAhead steps ahead.
   void pull(std::int64_t at, std::span<const std::int64_t> ids, StateDone done);
 
   // ---- ranks
@@ -79,15 +90,21 @@ class SharedEmbedding {
   void abandon(const Error& why);
 
   // ---- checkpoints
-  /// Goes on from a checkpoint: puts its rows in place of all.
+  /// Goes on from a checkpoint: its rows are put in place of all.
   LearnedTable& table_to_restore();
   void restored(std::int64_t steps_applied) { applied_ = steps_applied; }
 
  private:
+  struct Waiting {
+    StateDone done;  // null: nobody waits
+    std::uint64_t connection = 0;
+  };
   struct Look {
-    std::vector<std::int64_t> rows;   // ascending
-    std::vector<std::uint8_t> later;  // of an answer that left some out: a bit for each row that is to come
-    StateDone done, rest;             // of those that wait
+    std::vector<std::int64_t> rows;  // ascending
+    /// A bit for each row that is to come later, once an answer has left some out: whoever asks again gets
+    /// the same split.
+    std::vector<std::uint8_t> later;
+    Waiting settled, rest;
     Clock::time_point since;
   };
   struct Held {
@@ -109,6 +126,9 @@ class SharedEmbedding {
   };
   Step& step_at(std::int64_t step);
   void require_rank(std::int64_t rank) const;
+  void require_asker(const Asker& asker);
+  static void wait(Waiting& waiting, const Asker& asker, StateDone done);
+  std::vector<std::int64_t> rows_of_look(const Look& look, bool later) const;
   void check(const Sums& sums, const Look* look, const std::vector<std::int64_t>& rows) const;
   const std::vector<std::int64_t>* read_in(std::int64_t step);
   void settle();
@@ -128,7 +148,9 @@ class SharedEmbedding {
   Clock::time_point progress_ = Clock::now();  // when the last step was applied
   std::map<std::int64_t, Step> steps_;         // from applied_ on
   std::deque<Pull> pulls_;
-  std::vector<char> left_;  // by rank
+  std::vector<char> left_;              // by rank
+  std::vector<std::uint64_t> clients_;  // by rank: the process that it is; 0: nobody yet
+  std::optional<Error> broken_;         // why a step could not be applied; then nothing is answered any more
 };
 
 }  // namespace hopfeed

@@ -13,6 +13,8 @@
 namespace hopfeed {
 namespace {
 
+constexpr std::size_t kMostClients = std::size_t{1} << 20;
+
 /// What one number of a type is made of.
 template <class Stored, class To, class From>
 void add_numbers(std::byte* sum, const std::byte* more, std::int64_t width, To to, From from) {
@@ -80,6 +82,7 @@ void SharedTensor::add(std::byte* sum, const std::byte* more) const {
   }
 }
 
+/// All that can go wrong goes wrong before anything is written.
 void SharedTensor::write(std::uint64_t client, std::uint64_t number, std::span<const std::int64_t> ids,
                          std::span<const std::byte> values, How how) {
   const auto known = last_.find(client);
@@ -87,18 +90,29 @@ void SharedTensor::write(std::uint64_t client, std::uint64_t number, std::span<c
   if (number <= last) return;
   require_valid(number == last + 1,
                 fmt::format("message {} to table '{}' came before message {}", number, spec_.name, last + 1));
+  if (known == last_.end() && last_.size() >= kMostClients)
+    throw Error(ErrorCode::kNoSpace,
+                fmt::format("{} processes have written to table '{}', as many as it takes", last_.size(),
+                            spec_.name));
   const std::vector<std::int64_t> rows = rows_.rows_of(ids, OwnedRows::Order::kAny);
   const auto bytes = static_cast<std::size_t>(spec_.row_bytes());
   if (values.size() / bytes < rows.size())
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("a message to table '{}' is too short for its {} rows", spec_.name, rows.size()));
+  std::vector<std::byte> first;  // values of rows that nobody has written
+  if (how == How::kAdd && spec_.first_values != TableSpec::FirstValues::kZeros) {
+    first.resize(rows.size() * bytes);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (store_.find(rows[i]) == nullptr) first_value(rows[i], first.data() + i * bytes);
+  }
+  std::uint64_t& counted = last_[client];
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i + kIndexAhead < rows.size()) store_.prefetch_index(rows[i + kIndexAhead]);
     if (i + kRowsAhead < rows.size()) store_.prefetch_row(rows[i + kRowsAhead]);
     std::byte* place = store_.find(rows[i]);
     if (place == nullptr) {
       place = store_.make(rows[i]);
-      if (how == How::kAdd) first_value(rows[i], place);
+      if (!first.empty()) std::memcpy(place, first.data() + i * bytes, bytes);
     }
     const std::byte* const value = values.data() + i * bytes;
     if (how == How::kReplace)
@@ -106,7 +120,7 @@ void SharedTensor::write(std::uint64_t client, std::uint64_t number, std::span<c
     else
       add(place, value);
   }
-  last_[client] = number;
+  counted = number;
 }
 
 }  // namespace hopfeed

@@ -23,14 +23,16 @@ class SharedTensor {
   const TableSpec& spec() const { return spec_; }
   const RowStore& store() const { return store_; }
 
-  /// Writes the rows of dataset ids: [ids, row_bytes]. Throws kInvalid for an id that lies elsewhere.
+  /// Writes the rows of dataset ids: [ids, row_bytes]. Throws kInvalid for an id that lies elsewhere,
+  /// kNoSpace for more than an answer holds.
   void read(std::span<const std::int64_t> ids, std::byte* out) const;
 
   enum class How { kReplace, kAdd };
   /// Writes `rows` [ids, row_bytes] in the order of ids: of one that is there twice the last replaces, and
   /// both are added. Sums of float16 and bfloat16 are made in float32 and rounded; those of int64 wrap. What
   /// was done before is not done again. Throws kInvalid for an id that lies elsewhere and for a number that
-  /// skips one, kCorrupt for rows that are too few; then nothing is written.
+  /// skips one, kCorrupt for rows that are too few, kNoSpace for one client too many; then nothing is
+  /// written.
   void write(std::uint64_t client, std::uint64_t number, std::span<const std::int64_t> ids,
              std::span<const std::byte> rows, How how);
 

@@ -36,6 +36,9 @@ struct Opening {
 };
 
 Opening read_opening(std::span<const std::byte> text) {
+  require_valid(
+      text.size() <= kMaxOpenBytes,
+      fmt::format("a table is opened by {} bytes of JSON; at most {} are taken", text.size(), kMaxOpenBytes));
   const nlohmann::json json = parse_json({reinterpret_cast<const char*>(text.data()), text.size()});
   const JsonFields fields(json, "the question that opens a table", ErrorCode::kCorrupt);
   fields.only({"table", "fingerprint", "ranks", "timeout_ms"});
@@ -47,8 +50,8 @@ Opening read_opening(std::span<const std::byte> text) {
 
 }  // namespace
 
-StateOwner::StateOwner(const Dataset& dataset, int threads)
-    : dataset_(dataset), threads_(threads), start_(random_number()) {}
+StateOwner::StateOwner(const Dataset& dataset, int threads, std::function<Clock::time_point()> now)
+    : dataset_(dataset), threads_(threads), now_(std::move(now)), start_(random_number()) {}
 
 std::uint32_t StateOwner::lane_of(std::span<const std::byte> question) {
   StateHead head;
@@ -57,35 +60,29 @@ std::uint32_t StateOwner::lane_of(std::span<const std::byte> question) {
   return head.ask == StateAsk::kOpen ? 0 : head.table;
 }
 
-std::vector<std::uint32_t> StateOwner::lanes() const {
-  const MutexLock lock(mutex_);
-  std::vector<std::uint32_t> lanes;
-  for (const auto& [number, table] : tables_) lanes.push_back(number);
-  return lanes;
-}
-
 void StateOwner::answer(std::uint64_t connection, std::shared_ptr<const RecycledBytes> question,
                         StateDone done) {
-  // What is thrown is the answer, unless one has been given.
-  const auto given = std::make_shared<bool>(false);
-  const StateDone once = [given, done = std::move(done)](StateReply reply) {
-    if (!std::exchange(*given, true)) done(std::move(reply));
-  };
-  try {
-    const StateQuestion read = read_state_question(*question);
-    if (read.head.ask == StateAsk::kOpen) return once(open(connection, read));
-    const std::shared_ptr<Table> table = table_of(read.head);
-    const MutexLock lane(table->lane);
-    require_run(*table, read.head);
-    if (table->tensor)
-      ask_tensor(*table, read, once);
-    else
-      ask_embedding(*table, read, question, once);
-  } catch (const Error& error) {
-    once(error);
-  } catch (const std::bad_alloc&) {
-    once(Error(ErrorCode::kNoSpace, "the owner of state has no memory left for it"));
-  }
+  // What is thrown is the answer, unless one has been given: a step is answered before it is applied.
+  const auto given = std::make_shared<std::atomic<bool>>(false);
+  const StateReply refusal = reply_of([&] {
+    give(connection, question, [given, done](StateReply reply) {
+      if (!given->exchange(true)) done(std::move(reply));
+    });
+    return RecycledBytes();
+  });
+  if (std::holds_alternative<Error>(refusal) && !given->exchange(true)) done(refusal);
+}
+
+void StateOwner::give(std::uint64_t connection, const std::shared_ptr<const RecycledBytes>& message,
+                      StateDone done) {
+  const StateQuestion question = read_state_question(*message);
+  if (question.head.ask == StateAsk::kOpen) return done(open(connection, question));
+  const std::shared_ptr<Table> table = table_of(question.head);
+  const MutexLock lane(table->lane);
+  require_run(*table, question.head);
+  if (table->tensor) return ask_tensor(*table, question, done);
+  if (question.head.ask != StateAsk::kPull) table->connections.insert(connection);  // it may have come back
+  ask_embedding(*table, connection, question, message, std::move(done));
 }
 
 // ---- tables
@@ -105,53 +102,73 @@ std::shared_ptr<StateOwner::Table> StateOwner::make(const TableSpec& spec, std::
   return table;
 }
 
+/// The table of that name, if it is to be joined; null: it is to be begun.
+std::shared_ptr<StateOwner::Table> StateOwner::joined(const TableSpec& spec, const RanksOfRun& ranks,
+                                                      const StateHead& head) const {
+  std::shared_ptr<Table> table;
+  {
+    const MutexLock lock(mutex_);
+    const auto named = by_name_.find(spec.name);
+    if (named == by_name_.end()) return nullptr;
+    table = tables_.at(named->second);
+  }
+  const MutexLock lane(table->lane);
+  const bool learned = spec.kind == TableSpec::Kind::kEmbedding;
+  if (learned != (table->embedding != nullptr)) table->spec.require_same(spec);
+  if (learned && table->run != head.run) {
+    require_valid(
+        table->connections.empty() && now_() - table->abandoned >= kAway,
+        fmt::format("table '{}' is learned by another run ({:016x}); end that one, or give the table "
+                    "another name",
+                    spec.name, table->run));
+    return nullptr;
+  }
+  if (learned && head.attempt > table->attempt) return nullptr;
+  table->spec.require_same(spec);
+  if (!learned) return table;
+  require_valid(head.attempt == table->attempt,
+                fmt::format("table '{}' is learned by attempt {} of the run, and this is attempt {}",
+                            spec.name, table->attempt, head.attempt));
+  require_valid(ranks.ranks == table->ranks.ranks,
+                fmt::format("table '{}' is learned by {} ranks, and this one says {}", spec.name,
+                            table->ranks.ranks, ranks.ranks));
+  return table;
+}
+
 /// A table that is there is joined; by a later attempt of its run, or by another run once its own is over, it
 /// is begun anew.
 RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& question) {
   const StateHead& head = question.head;
-  const Opening opening = read_opening(question.rest);
-  require_valid(opening.fingerprint == dataset_.meta().fingerprint,
-                fmt::format("table '{}' is of another dataset than '{}', which this owner has",
-                            opening.spec.name, dataset_.meta().name));
-  const bool learned = opening.spec.kind == TableSpec::Kind::kEmbedding;
-  const MutexLock lock(mutex_);
-  const auto named = by_name_.find(opening.spec.name);
-  std::shared_ptr<Table> table = named == by_name_.end() ? nullptr : tables_.at(named->second);
-  if (table) {
-    const MutexLock lane(table->lane);
-    if (learned != (table->embedding != nullptr)) table->spec.require_same(opening.spec);
-    const bool others = learned && table->run != head.run;
-    if (others && (!table->connections.empty() || Clock::now() - table->abandoned < kAway))
-      throw Error(
-          ErrorCode::kInvalid,
-          fmt::format("table '{}' is learned by another run ({:016x}); end that one, or give the table "
-                      "another name",
-                      opening.spec.name, table->run));
-    if (others || (learned && head.attempt > table->attempt)) {
-      table = nullptr;
-    } else {
-      table->spec.require_same(opening.spec);
-      if (learned) {
-        require_valid(head.attempt == table->attempt,
-                      fmt::format("table '{}' is learned by attempt {} of the run, and this is attempt {}",
-                                  opening.spec.name, table->attempt, head.attempt));
-        require_valid(opening.ranks.ranks == table->ranks.ranks,
-                      fmt::format("table '{}' is learned by {} ranks, and this one says {}",
-                                  opening.spec.name, table->ranks.ranks, opening.ranks.ranks));
-      }
-    }
-  }
+  const auto [spec, fingerprint, ranks] = read_opening(question.rest);
+  require_valid(fingerprint == dataset_.meta().fingerprint,
+                fmt::format("table '{}' is of another dataset than '{}', which this owner has", spec.name,
+                            dataset_.meta().name));
+  require_valid(spec.kind == TableSpec::Kind::kTensor || head.run != 0,
+                fmt::format("table '{}' is learned by a run of number 0; give the run a number", spec.name));
+  const MutexLock one(opening_);
+  std::shared_ptr<Table> table = joined(spec, ranks, head);
   if (!table) {
-    require_valid(tables_.size() < kMaxTables, fmt::format("this owner has {} tables already", kMaxTables));
-    table = make(opening.spec, head.run, head.attempt, opening.ranks);
+    std::shared_ptr<Table> old;  // its memory is given back before there is more
+    {
+      const MutexLock lock(mutex_);
+      if (const auto named = by_name_.find(spec.name); named != by_name_.end()) {
+        old = std::move(tables_.at(named->second));
+        tables_.erase(named->second);
+        by_name_.erase(named);
+      }
+      require_valid(tables_.size() < kMaxTables,
+                    fmt::format("this owner has {} tables already, as many as it takes", kMaxTables));
+    }
+    old.reset();
+    table = make(spec, head.run, head.attempt, ranks);
+    const MutexLock lock(mutex_);
     table->number = ++last_number_;  // a question about the one before is refused
-    if (named != by_name_.end()) tables_.erase(named->second);
     tables_[table->number] = table;
-    by_name_[opening.spec.name] = table->number;
+    by_name_[spec.name] = table->number;
   }
   const MutexLock lane(table->lane);
-  if (learned) table->connections.insert(connection);
   const SharedEmbedding* const embedding = table->embedding.get();
+  if (embedding != nullptr) table->connections.insert(connection);
   return write_opened({.table = table->number,
                        .owner = start_,
                        .steps_applied = embedding != nullptr ? embedding->steps_applied() : 0,
@@ -167,7 +184,9 @@ std::shared_ptr<StateOwner::Table> StateOwner::table_of(const StateHead& head) c
   const MutexLock lock(mutex_);
   const auto found = tables_.find(head.table);
   if (found == tables_.end())
-    throw Error(ErrorCode::kPeerDied, "that table of state was begun anew by another run or attempt");
+    throw Error(
+        ErrorCode::kPeerDied,
+        fmt::format("table {} of state was begun anew by another run or attempt; end this one", head.table));
   return found->second;
 }
 
@@ -187,6 +206,7 @@ void StateOwner::ask_tensor(Table& table, const StateQuestion& question, const S
   const auto row_bytes = static_cast<std::size_t>(table.spec.row_bytes());
   switch (question.head.ask) {
     case StateAsk::kPull:
+      require_answer_holds(question.ids.size(), table.spec.row_bytes(), table.spec.name);
       return done(write_rows(question.ids.size(), row_bytes,
                              [&](std::byte* out) { tensor.read(question.ids, out); }));
     case StateAsk::kWrite:
@@ -201,20 +221,22 @@ void StateOwner::ask_tensor(Table& table, const StateQuestion& question, const S
   }
 }
 
-void StateOwner::ask_embedding(Table& table, const StateQuestion& question,
+void StateOwner::ask_embedding(Table& table, std::uint64_t connection, const StateQuestion& question,
                                const std::shared_ptr<const RecycledBytes>& message, StateDone done) {
   SharedEmbedding& embedding = *table.embedding;
   const StateHead& head = question.head;
-  require_valid(head.number <= static_cast<std::uint64_t>(INT64_MAX) / 2,
-                fmt::format("step {} of table '{}'", head.number, table.spec.name));
+  require_valid(
+      head.number <= static_cast<std::uint64_t>(INT64_MAX) / 2,
+      fmt::format("step {} of table '{}' is asked for; steps end below 2^62", head.number, table.spec.name));
+  const SharedEmbedding::Asker asker{.rank = head.rank, .client = head.client, .connection = connection};
   const auto step = static_cast<std::int64_t>(head.number);
   switch (head.ask) {
     case StateAsk::kPull:
       return embedding.pull(step, question.ids, std::move(done));
     case StateAsk::kLook:
-      return embedding.look(head.rank, step, question.ids, std::move(done));
+      return embedding.look(asker, step, question.ids, std::move(done));
     case StateAsk::kRest:
-      return embedding.rest(head.rank, step, std::move(done));
+      return embedding.rest(asker, step, std::move(done));
     case StateAsk::kStep:
       if (question.rest.size() / sizeof(float) / static_cast<std::size_t>(table.spec.width) <
           question.ids.size())
@@ -238,31 +260,30 @@ void StateOwner::ask_embedding(Table& table, const StateQuestion& question,
 
 // ---- connections
 
-void StateOwner::disconnected(std::uint64_t connection) {
+std::vector<std::shared_ptr<StateOwner::Table>> StateOwner::all_tables() const {
   const MutexLock lock(mutex_);
-  for (const auto& [number, table] : tables_) {
+  std::vector<std::shared_ptr<Table>> all;
+  for (const auto& [number, table] : tables_) all.push_back(table);
+  return all;
+}
+
+void StateOwner::disconnected(std::uint64_t connection) {
+  for (const std::shared_ptr<Table>& table : all_tables()) {
     const MutexLock lane(table->lane);
-    if (table->connections.erase(connection) > 0 && table->connections.empty())
-      table->abandoned = Clock::now();
+    if (table->connections.erase(connection) > 0 && table->connections.empty()) table->abandoned = now_();
   }
 }
 
-void StateOwner::tick(std::uint32_t lane, Clock::time_point now) {
-  std::shared_ptr<Table> table;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = tables_.find(lane);
-    if (found == tables_.end()) return;
-    table = found->second;
+void StateOwner::tick() {
+  for (const std::shared_ptr<Table>& table : all_tables()) {
+    const MutexLock lane(table->lane);
+    if (table->embedding) table->embedding->tick(now_());
   }
-  const MutexLock inside(table->lane);
-  if (table->embedding) table->embedding->tick(now);
 }
 
 std::vector<StateOwner::TableStatus> StateOwner::status() const {
-  const MutexLock lock(mutex_);
   std::vector<TableStatus> all;
-  for (const auto& [number, table] : tables_) {
+  for (const std::shared_ptr<Table>& table : all_tables()) {
     const MutexLock lane(table->lane);
     TableStatus status{.name = table->spec.name, .rows = table->rows->count()};
     if (table->tensor) {

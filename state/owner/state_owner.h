@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -30,20 +31,18 @@ namespace hopfeed {
 class StateOwner {
  public:
   using Clock = std::chrono::steady_clock;
-  /// `dataset` must outlive it; steps are applied by `threads`.
-  StateOwner(const Dataset& dataset, int threads);
+  /// `dataset` must outlive it; steps are applied by `threads`. Tests bring a clock of their own.
+  StateOwner(const Dataset& dataset, int threads, std::function<Clock::time_point()> now = Clock::now);
 
   /// Returns the lane of a question: its table, 0 for those that open one.
   static std::uint32_t lane_of(std::span<const std::byte> question);
   /// Answers a question of `connection`, a number that names who asks for as long as it is connected. `done`
   /// is called at once or once others have done their part; a refusal is a StateReply too.
   void answer(std::uint64_t connection, std::shared_ptr<const RecycledBytes> question, StateDone done);
-  /// That connection is over.
+  /// That connection is over. It may be said again, behind questions that were still under way.
   void disconnected(std::uint64_t connection);
-  /// Once a second, on any lane's thread: who is late (shared_embedding.h).
-  void tick(std::uint32_t lane, Clock::time_point now);
-  /// Returns the lanes that there are.
-  std::vector<std::uint32_t> lanes() const;
+  /// Once a second, on any thread: who is late (shared_embedding.h).
+  void tick();
 
   struct TableStatus {
     std::string name;
@@ -67,19 +66,24 @@ class StateOwner {
     Clock::time_point abandoned;          // when the last of them left
     Mutex lane;
   };
+  void give(std::uint64_t connection, const std::shared_ptr<const RecycledBytes>& message, StateDone done);
   RecycledBytes open(std::uint64_t connection, const StateQuestion& question);
+  std::shared_ptr<Table> joined(const TableSpec& spec, const RanksOfRun& ranks, const StateHead& head) const;
+  std::vector<std::shared_ptr<Table>> all_tables() const;
   std::shared_ptr<Table> make(const TableSpec& spec, std::uint64_t run, std::uint32_t attempt,
                               const RanksOfRun& ranks);
   std::shared_ptr<Table> table_of(const StateHead& head) const;
   static void require_run(const Table& table, const StateHead& head);
   static void ask_tensor(Table& table, const StateQuestion& question, const StateDone& done);
-  static void ask_embedding(Table& table, const StateQuestion& question,
+  static void ask_embedding(Table& table, std::uint64_t connection, const StateQuestion& question,
                             const std::shared_ptr<const RecycledBytes>& message, StateDone done);
 
   const Dataset& dataset_;
   const int threads_;
+  const std::function<Clock::time_point()> now_;
   const std::uint64_t start_;  // of this owner
-  mutable Mutex mutex_;
+  Mutex opening_;              // one at a time; locked before the others
+  mutable Mutex mutex_;        // never while a lane is waited for
   std::map<std::uint32_t, std::shared_ptr<Table>> tables_ GUARDED_BY(mutex_);  // by number
   std::map<std::string, std::uint32_t> by_name_ GUARDED_BY(mutex_);
   std::uint32_t last_number_ GUARDED_BY(mutex_) = 0;

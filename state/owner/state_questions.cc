@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/limits.h"
 #include "core/sampler/peer_questions.h"
 
 namespace hopfeed {
@@ -86,6 +87,17 @@ std::int64_t read_steps_applied(std::span<const std::byte> answer) {
   const std::int64_t steps = in.record<std::int64_t>();
   in.end();
   return steps;
+}
+
+void require_answer_holds(std::size_t count, std::int64_t row_bytes, const std::string& table) {
+  constexpr std::size_t kBeside = std::size_t{1} << 20;  // the answer's head, and a bit for each row
+  const auto most = (kMaxStateMessage - kBeside) / (static_cast<std::size_t>(row_bytes) + 1);
+  if (count > most)
+    throw Error(
+        ErrorCode::kNoSpace,
+        fmt::format("{} rows of table '{}' are asked for at a time; an answer holds {}, so use smaller "
+                    "batches",
+                    count, table, most));
 }
 
 RecycledBytes write_rows(std::size_t count, std::size_t row_bytes,

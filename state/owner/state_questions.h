@@ -42,7 +42,7 @@ struct StateHead {
   /// look, rest, step: the step. pull: steps that have been applied. write, add: the message's number among
   /// those of its client to this table, from 1 on.
   std::uint64_t number = 0;
-  std::uint64_t client = 0;              // of write and add
+  std::uint64_t client = 0;              // a random number of who asks; of all but pull
   std::uint64_t rows = 0;                // ids that follow, 8 bytes each; of open the bytes of its JSON
   std::uint64_t rows_of_all_owners = 0;  // of step
 };
@@ -75,6 +75,9 @@ OpenedTable read_opened(std::span<const std::byte> answer);
 
 RecycledBytes write_steps_applied(std::int64_t steps);
 std::int64_t read_steps_applied(std::span<const std::byte> answer);
+
+/// Throws kNoSpace where `count` rows of `row_bytes` of a table are more than an answer holds.
+void require_answer_holds(std::size_t count, std::int64_t row_bytes, const std::string& table);
 
 /// Rows as pull and rest answer them; `fill` writes count * row_bytes.
 RecycledBytes write_rows(std::size_t count, std::size_t row_bytes,

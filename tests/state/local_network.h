@@ -1,6 +1,8 @@
 // A network to owners of this process: each has a thread, which gives questions in their order, some of them
-// twice, as a connection that was lost does.
+// twice, as a connection that was lost does: the first time, or the last, over the older one.
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -23,7 +25,8 @@ namespace hopfeed::testing {
 class OwnerThread {
  public:
   OwnerThread(std::unique_ptr<Dataset> dataset, std::uint64_t seed)
-      : dataset_(std::move(dataset)), owner_(std::make_unique<StateOwner>(*dataset_, 1)), random_(seed) {
+      : dataset_(std::move(dataset)), random_(seed) {
+    make();
     thread_ = std::thread([this] { run(); });
   }
   ~OwnerThread() {
@@ -45,9 +48,11 @@ class OwnerThread {
   }
   /// All that it held is gone.
   void start_again() {
-    post([this] { owner_ = std::make_unique<StateOwner>(*dataset_, 1); });
+    post([this] { make(); });
   }
   bool sometimes() { return random_() % 6 == 0; }  // its thread
+  /// The owner's clock goes on by so much.
+  void let_pass(std::chrono::seconds time) { passed_ = passed_.load() + time; }
 
  private:
   void run() {
@@ -62,7 +67,12 @@ class OwnerThread {
       lock.lock();
     }
   }
+  void make() {
+    owner_ = std::make_unique<StateOwner>(*dataset_, 1,
+                                          [this] { return StateOwner::Clock::now() + passed_.load(); });
+  }
   const std::unique_ptr<Dataset> dataset_;
+  std::atomic<std::chrono::seconds> passed_{std::chrono::seconds(0)};
   std::unique_ptr<StateOwner> owner_;
   std::mt19937_64 random_;
   std::mutex mutex_;
@@ -77,6 +87,10 @@ class LocalNetwork final : public StateNetwork {
  public:
   LocalNetwork(std::vector<OwnerThread*> owners, std::uint64_t connection)
       : owners_(std::move(owners)), connection_(connection) {}
+  /// Questions come over two connections: what is lost over the older one, the others over one of this much
+  /// higher a number.
+  static constexpr std::uint64_t kNewer = 1'000;
+
   int num_owners() const override { return static_cast<int>(owners_.size()); }
   int owner_of(int partition) const override {
     for (std::size_t owner = 0; owner < owners_.size(); ++owner)
@@ -90,9 +104,12 @@ class LocalNetwork final : public StateNetwork {
     OwnerThread& to = *owners_[static_cast<std::size_t>(owner)];
     to.post([waits = waits_, connection = connection_, &to, ticket,
              message = std::make_shared<const RecycledBytes>(std::move(question))] {
-      // The first answer of a question that is given twice never arrives.
-      if (to.sometimes()) to.owner().answer(connection, message, [](StateReply) {});
-      to.owner().answer(connection, message, [waits, ticket](StateReply reply) {
+      const auto lost = [connection, &to, message] {
+        to.owner().answer(connection, message, [](StateReply) {});
+      };
+      if (to.sometimes()) lost();
+      if (to.sometimes()) to.post(lost);  // behind others
+      to.owner().answer(connection + kNewer, message, [waits, ticket](StateReply reply) {
         if (std::holds_alternative<AskedAgain>(reply)) return;
         {
           const std::lock_guard lock(waits->mutex);

@@ -53,6 +53,7 @@ class Reply {
   }
   std::string error() const {
     if (!came()) return "nothing came";
+    if (std::holds_alternative<AskedAgain>(**got_)) return "asked again";
     const auto* error = std::get_if<Error>(&**got_);
     return error == nullptr ? "an answer" : error->what();
   }

@@ -144,6 +144,7 @@ class Rank {
     if (again && !looks_.empty()) {
       const auto some = std::next(looks_.begin(), static_cast<std::ptrdiff_t>(looks_.size() / 2));
       look(some->first, /*owner=*/some->first % 2 == 0 ? 0 : 1);
+      rest(some->first, /*owner=*/connection_ % 2);
     }
     if (looked_ < run_.steps && looked_ <= brought_ + ahead_) {
       for (std::size_t owner = 0; owner < 2; ++owner) look(looked_, owner);
@@ -161,13 +162,18 @@ class Rank {
     Reply look, rest;
   };
   const std::vector<std::int64_t>& ids(std::int64_t step) const { return run_.of(step, rank_); }
+  SharedEmbedding::Asker asker() { return {.rank = rank_, .client = 7, .connection = ++connection_}; }
+  /// What has been answered is asked for once more, and that answer gets lost.
   void look(std::int64_t step, std::size_t owner) {
-    if (looks_[step][owner].look.came() || run_.steps == step) return;
-    looks_[step][owner].look = Reply();
-    owners_.tables[owner]->look(rank_, step, owners_.at(owner, ids(step)), looks_[step][owner].look.done());
+    Reply unused, &reply = looks_[step][owner].look;
+    if (!reply.came()) reply = Reply();
+    owners_.tables[owner]->look(asker(), step, owners_.at(owner, ids(step)),
+                                reply.came() ? unused.done() : reply.done());
   }
   void rest(std::int64_t step, std::size_t owner) {
-    owners_.tables[owner]->rest(rank_, step, looks_[step][owner].rest.done());
+    Reply unused, &reply = looks_[step][owner].rest;
+    if (!reply.came()) reply = Reply();
+    owners_.tables[owner]->rest(asker(), step, reply.came() ? unused.done() : reply.done());
   }
   /// Whether all rows of the next step have come.
   bool take_rows() {
@@ -224,6 +230,7 @@ class Rank {
   const Training& run_;
   const std::int64_t rank_, ahead_;
   std::int64_t looked_ = 0, brought_ = 0, early_ = 0;
+  std::uint64_t connection_ = 0;
   std::map<std::int64_t, std::array<Asked, 2>> looks_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<float>> read_;
 };
@@ -289,7 +296,7 @@ TEST_F(SharedEmbeddingTest, InWhateverOrderMessagesCome_EveryRankReadsTheRowsOfT
 /// Of one owner, two ranks.
 class TwoRanks : public SharedEmbeddingTest {
  protected:
-  Owners owners_{*graph_, 2, RowOptimizer::kSgd, 1, 50ms};
+  Owners owners_{*graph_, 2, RowOptimizer::kSgd, 1, 20s};
   SharedEmbedding& table_ = *owners_.tables[1];
   std::vector<std::int64_t> all_ = owners_.at(1, [] {
     std::vector<std::int64_t> ids(kNodes);
@@ -302,7 +309,7 @@ class TwoRanks : public SharedEmbeddingTest {
   }
   Reply look(std::int64_t rank, std::int64_t step, const std::vector<std::int64_t>& at) {
     Reply reply;
-    table_.look(rank, step, at, reply.done());
+    table_.look({.rank = rank}, step, at, reply.done());
     return reply;
   }
   Reply bring(std::int64_t rank, std::int64_t step, const std::vector<std::int64_t>& at, float value = 1) {
@@ -338,7 +345,7 @@ TEST_F(TwoRanks, RowsThatNobodyMovesComeAtOnce_TheOthersOnceTheStepIsApplied) {
   EXPECT_TRUE(look(0, 0, ids(0, 4)).came());
   Reply ahead = look(0, 1, ids(2, 4)), rest;
   EXPECT_FALSE(ahead.came()) << "rank 1 may move any row";
-  table_.rest(0, 1, rest.done());
+  table_.rest({}, 1, rest.done());
   EXPECT_TRUE(look(1, 0, ids(3, 2)).came());
   ASSERT_TRUE(ahead.came());
   const Looked looked = read_look(ahead.answer(), 4, kWidth);
@@ -363,15 +370,15 @@ TEST_F(TwoRanks, ARankThatIsLateIsNamedWithItsStep_AndSoIsOneThatHasLeft) {
   look(0, 0, ids(0, 2)), look(1, 0, ids(0, 2));
   bring(0, 0, ids(0, 2));
   Reply ahead = look(0, 1, ids(0, 2)), rest, pull;
-  table_.rest(0, 1, rest.done());
+  table_.rest({}, 1, rest.done());
   table_.pull(1, ids(0, 1), pull.done());
   table_.tick(SharedEmbedding::Clock::now());
   EXPECT_FALSE(rest.came());
-  table_.tick(SharedEmbedding::Clock::now() + 1s);
-  expect_in(rest.error(), "rank 1 has not brought step 0 of table 'user' within 0 s");
+  table_.tick(SharedEmbedding::Clock::now() + 21s);
+  expect_in(rest.error(), "rank 1 has not brought step 0 of table 'user' within 20.0 s");
   expect_in(pull.error(), "rank 1 has not brought step 0");
   Reply again;
-  table_.rest(0, 1, again.done());
+  table_.rest({}, 1, again.done());
   table_.leave(1);
   expect_in(again.error(), "rank 1 has left before step 0 of table 'user'");
 }
@@ -391,6 +398,28 @@ TEST_F(TwoRanks, AMessageThatComesTwiceIsDoneOnce) {
   EXPECT_EQ(first, whole.row(ids(0, 1)[0])[0] - 0.05F * 0.5F);  // lr, and the average over two ranks
 }
 
+TEST_F(TwoRanks, AQuestionOfAnOlderConnectionTakesNobodysAnswer) {
+  look(0, 0, ids(0, 1));
+  Reply later, older;
+  table_.look({.client = 1, .connection = 9}, 1, ids(0, 1), later.done());
+  table_.look({.client = 1, .connection = 8}, 1, ids(0, 1), older.done());
+  EXPECT_EQ(older.error(), "asked again");
+  look(1, 0, {});
+  EXPECT_TRUE(later.came());
+  expect_in(refusal([&] { table_.look({.rank = 0, .client = 3}, 1, ids(0, 1), older.done()); }),
+            "rank 0 of table 'user' is another process already");
+}
+
+TEST_F(TwoRanks, ARankThatHasLeftMayComeBack) {
+  look(1, 0, {});
+  table_.leave(1);
+  Reply pull;
+  table_.pull(1, ids(0, 1), pull.done());
+  table_.look({.rank = 1, .client = 4}, 0, {}, Reply().done());
+  table_.tick(SharedEmbedding::Clock::now());
+  EXPECT_FALSE(pull.came());
+}
+
 TEST_F(TwoRanks, WhatCannotBeIsOneLineThatNamesIt_AndChangesNothing) {
   const std::int64_t elsewhere = owners_.rows[0]->dataset_id(0);
   expect_in(refusal([&] { look(2, 0, {}); }), "has ranks 0 to 1");
@@ -399,9 +428,11 @@ TEST_F(TwoRanks, WhatCannotBeIsOneLineThatNamesIt_AndChangesNothing) {
   expect_in(refusal([&] { look(0, 0, {-1}); }), "is not in a partition of this owner");
   expect_in(refusal([&] { look(0, 0, {all_[1], all_[0]}); }), "twice, or out of order");
   expect_in(refusal([&] { look(0, 100, {}); }), "more than 64 ahead");
+  Reply far;
+  expect_in(refusal([&] { table_.pull(100, {}, far.done()); }), "more than 64 ahead");
   expect_in(refusal([&] { bring(0, 0, {}); }), "at which it has not looked");
   Reply unasked;
-  expect_in(refusal([&] { table_.rest(0, 0, unasked.done()); }), "at which it has not looked");
+  expect_in(refusal([&] { table_.rest({}, 0, unasked.done()); }), "at which it has not looked");
   look(0, 0, ids(0, 3));
   expect_in(refusal([&] { look(0, 0, ids(0, 2)); }), "twice, at other rows");
   expect_in(refusal([&] { bring(0, 0, ids(2, 2)); }), "rows of step 0 of table 'user' that it has not read");
@@ -421,7 +452,7 @@ TEST_F(TwoRanks, WhoGoesBackToACheckpointTellsThoseWhoWait_AndForgetsWhatWasHeld
   bring(0, 0, ids(0, 2));
   Reply waits;
   look(0, 1, ids(0, 2));
-  table_.rest(0, 1, waits.done());
+  table_.rest({}, 1, waits.done());
   EXPECT_GT(table_.held_bytes(), 0U);
   LearnedTable& table = table_.table_to_restore();
   const std::vector<float> values(kWidth, 7);

@@ -49,7 +49,11 @@ class StateClient : public testing::WatchedTest<60> {
   void disconnect(std::uint64_t connection) {
     for (const auto& owner : owners_) {
       std::promise<void> done;
-      owner->post([&] { owner->owner().disconnected(connection), done.set_value(); });
+      owner->post([&] {
+        for (const std::uint64_t number : {connection, connection + LocalNetwork::kNewer})
+          owner->owner().disconnected(number);
+        done.set_value();
+      });
       done.get_future().wait();
     }
   }
@@ -158,6 +162,18 @@ TEST_F(StateClient, AnotherRunIsRefusedUntilNobodyOfTheFirstIsConnected) {
   expect_in(refusal(open), "table 'user' is learned by another run (0000000000000005)");
   disconnect(1);
   expect_in(refusal(open), "learned by another run");  // it may come back within some seconds
+  for (const auto& owner : owners_) owner->let_pass(6s);
+  rows->look({1});
+  std::vector<float> again(kLearnedWidth);
+  rows->read(again.data());  // and it has
+  expect_in(refusal(open), "learned by another run");
+  disconnect(1);
+  for (const auto& owner : owners_) owner->let_pass(6s);
+  EXPECT_EQ(refusal(open), "accepted");
+}
+
+TEST_F(StateClient, ARunWithoutANumberIsRefused) {
+  expect_in(refusal([&] { DistRows(network(1), meta(), rows_spec(), {}); }), "a run of number 0");
 }
 
 TEST_F(StateClient, ALaterAttemptBeginsAnew_AndWhatComesOfTheEarlierChangesNothing) {
@@ -201,11 +217,7 @@ TEST_F(StateClient, ARankThatLeavesIsNamedToThoseWhoWait) {
   std::vector<float> values(kLearnedWidth);
   stays.read(values.data());
   stays.step({stays.ids(), values.data()});
-  for (const auto& owner : owners_)
-    owner->post([&owner = *owner] {
-      for (const std::uint32_t lane : owner.owner().lanes())
-        owner.owner().tick(lane, StateOwner::Clock::now());
-    });
+  for (const auto& owner : owners_) owner->post([&owner = *owner] { owner.owner().tick(); });
   expect_in(refusal([&] { stays.read(values.data()); }), "rank 1 has left before step 0 of table 'user'");
 }
 
@@ -223,11 +235,17 @@ TEST_F(StateClient, BytesThatAreNoQuestionAreRefused) {
   owners_[0]->owner().answer(1, std::make_shared<RecycledBytes>(bytes),
                              [&](StateReply reply) { error = std::get<Error>(reply).what(); });
   expect_in(error, "ends early");
-  for (const std::string text : {"", "{", "[]", "{\"table\":{}}", "{\"ranks\":-1}"}) {
+  const auto opening = [&](const std::string& text) {
     owners_[0]->owner().answer(1, std::make_shared<RecycledBytes>(write_opening({}, text)),
                                [&](StateReply reply) { error = std::get<Error>(reply).what(); });
-    expect_in(error, "table");
-  }
+    return error;
+  };
+  expect_in(opening(""), "the question that opens a table is no JSON object");
+  expect_in(opening("[]"), "the question that opens a table is no JSON object");
+  expect_in(opening("{\"tables\":{}}"), "tables");
+  expect_in(opening("{}"), "table");
+  expect_in(opening("{\"table\":{}}"), "name");
+  expect_in(opening(std::string(2 << 20, ' ')), "at most 1048576 are taken");
 }
 
 }  // namespace

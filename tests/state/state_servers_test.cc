@@ -2,8 +2,11 @@
 // other on one connection, and owners that are the wrong ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -80,21 +83,19 @@ class Cut {
  public:
   explicit Cut(std::vector<Proxy*> proxies)
       : thread_([this, proxies = std::move(proxies)] {
-          while (!ends_) {
-            std::this_thread::sleep_for(15ms);
-            for (Proxy* proxy : proxies) proxy->cut(), ++cuts_;
-            std::this_thread::sleep_for(60ms);  // of which they need 50 to connect anew
+          // Each time as late again as it takes to connect anew, at least.
+          for (auto pause = 15ms; !ends_; pause = std::min(2 * pause, 500ms)) {
+            std::this_thread::sleep_for(pause);
+            for (Proxy* proxy : proxies) proxy->cut();
           }
         }) {}
   ~Cut() {
     ends_ = true;
     thread_.join();
   }
-  int cuts() const { return cuts_; }
 
  private:
   std::atomic<bool> ends_ = false;
-  std::atomic<int> cuts_ = 0;
   std::thread thread_;
 };
 
@@ -103,30 +104,34 @@ TEST_F(StateServers, ConnectionsAreCutAgainAndAgain_RanksLearnTheBitsOfATableInO
   Proxy first(servers_[0]->address(), {.to_server = {.replay = 0.2}, .to_client = {.replay = 0.2}}),
       second(servers_[1]->address());
   const std::vector<float> expected = learned_in_one_place(graph_->whole(), rows_spec(), kRanks);
-  const Cut cut({&first, &second});
+  std::optional<Cut> cut;
   std::vector<std::thread> ranks;
+  std::barrier<> connected(kRanks + 1);
   for (std::int64_t rank = 0; rank < kRanks; ++rank)
     ranks.emplace_back([&, rank] {
       DistRows rows(owners_at({first.address().to_text(), second.address().to_text()}), meta(), rows_spec(),
                     {.run = 9, .rank = rank, .ranks = kRanks});
+      connected.arrive_and_wait();
       learn(rows, rank, /*ahead=*/rank);
       std::vector<float> values(kLearningNodes * kLearnedWidth);
       rows.pull(all_nodes(), values.data());
       EXPECT_EQ(values, expected) << "rank " << rank;
     });
+  connected.arrive_and_wait();
+  cut.emplace(std::vector{&first, &second});
   for (std::thread& rank : ranks) rank.join();
-  EXPECT_GT(cut.cuts(), 0);
+  EXPECT_GT(first.connections() + second.connections(), 2 * kRanks);
 }
 
 TEST_F(StateServers, ConnectionsAreCutAgainAndAgain_WritesAreDoneExactlyOnce) {
   constexpr std::int64_t kTimes = 100;
   Proxy first(servers_[0]->address(), {.to_server = {.replay = 0.3}}), second(servers_[1]->address());
   {
-    const Cut cut({&first, &second});
     DistTensor tensor(owners_at({first.address().to_text(), second.address().to_text()}), meta(), counts());
+    const Cut cut({&first, &second});
     const std::vector<std::int64_t> ones(2 * kLearningNodes, 1);
     for (std::int64_t i = 0; i < kTimes; ++i) tensor.add(all_nodes(), std::as_bytes(std::span(ones)));
-    EXPECT_GT(cut.cuts(), 0);
+    EXPECT_GT(first.connections() + second.connections(), 2);
   }
   DistTensor tensor(owners(), meta(), counts());
   std::vector<std::int64_t> values(2 * kLearningNodes);
