@@ -82,8 +82,8 @@ RowStep row_step(const RowOptimizerOptions& options, const StepCount& count) {
           .epsilon = static_cast<float>(options.epsilon)};
 }
 
-// The processor is asked while the program is loaded, when a sanitizer is not ready yet; and clang 16 does not
-// know these names. Both get the baseline, with the same bits.
+// The processor is asked while the program is loaded, when a sanitizer is not ready yet; and clang 16 does
+// not know these names. Both get the baseline, with the same bits.
 #if defined(__clang__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define HOPFEED_EACH_PROCESSOR
 #else
