@@ -1,7 +1,6 @@
 // See session.h. Its questions about state.
 #include <utility>
 
-#include "core/base/limits.h"
 #include "server_client_mode/server/session.h"
 #include "wire/checked_bytes.h"
 

@@ -10,22 +10,13 @@
 
 namespace hopfeed {
 
-namespace {
-
-const TableSpec& learned(const TableSpec& spec) {
-  require_valid(spec.kind == TableSpec::Kind::kEmbedding,
-                fmt::format("table '{}' is written, and not learned step by step", spec.name));
-  return spec;
-}
-
-}  // namespace
-
 DistRows::DistRows(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset, const TableSpec& spec,
                    const RankOfRun& rank)
-    : table_(std::move(network), dataset, learned(spec), rank), next_step_(table_.steps_applied()) {}
+    : table_(std::move(network), dataset, spec.require_kind(TableSpec::Kind::kEmbedding), rank),
+      next_step_(table_.steps_applied()) {}
 
 DistRows::~DistRows() {
-  for (const Looked& step : looked_) {
+  for (const LookedAt& step : looked_) {
     for (const StateNetwork::Ticket ticket : step.rest) table_.network().drop(ticket);
     if (!step.read)
       for (const StateNetwork::Ticket ticket : step.settled) table_.network().drop(ticket);
@@ -39,7 +30,7 @@ DistRows::~DistRows() {
 
 void DistRows::look(std::vector<std::int64_t> ids) {
   const auto step = static_cast<std::uint64_t>(next_step_) + looked_.size();
-  Looked looked{.ids = std::move(ids), .parts = {}, .settled = {}, .rest = {}};
+  LookedAt looked{.ids = std::move(ids), .parts = {}, .settled = {}, .rest = {}};
   looked.parts = table_.split(looked.ids);
   // All owners hear of all steps, also of those that read nothing there: a step is whole once all ranks have
   // said what they read.
@@ -57,14 +48,14 @@ void DistRows::read(float* out) {
   require_valid(!looked_.empty() && !looked_.front().read,
                 fmt::format("step {} of table '{}' is read before it was looked at, or twice", next_step_,
                             spec().name));
-  Looked& step = looked_.front();
+  LookedAt& step = looked_.front();
   step.read = true;
   const std::int64_t width = spec().width;
   const std::size_t row_bytes = static_cast<std::size_t>(spec().row_bytes());
   for (std::size_t owner = 0; owner < step.parts.size(); ++owner) {
     const TableAtOwners::Part& part = step.parts[owner];
     const auto settled = table_.network().wait(step.settled[owner]);
-    const hopfeed::Looked looked = read_look(*settled, part.ids.size(), width);
+    const Looked looked = read_look(*settled, part.ids.size(), width);
     const std::size_t now = looked.settled.size() / static_cast<std::size_t>(width);
     const float* from_now = looked.settled.data();
     std::shared_ptr<const RecycledBytes> rest;

@@ -46,7 +46,7 @@ class DistRows {
   void leave();
 
  private:
-  struct Looked {
+  struct LookedAt {
     std::vector<std::int64_t> ids;
     std::vector<TableAtOwners::Part> parts;           // by owner
     std::vector<StateNetwork::Ticket> settled, rest;  // by owner
@@ -56,7 +56,7 @@ class DistRows {
 
   const TableAtOwners table_;
   std::int64_t next_step_;
-  std::deque<Looked> looked_;                    // from next_step_ on
+  std::deque<LookedAt> looked_;                  // from next_step_ on
   std::deque<StateNetwork::Ticket> unanswered_;  // of steps that were brought
   bool left_ = false;
 };

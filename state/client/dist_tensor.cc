@@ -9,19 +9,10 @@
 #include "core/base/error.h"
 
 namespace hopfeed {
-namespace {
-
-const TableSpec& written(const TableSpec& spec) {
-  require_valid(spec.kind == TableSpec::Kind::kTensor,
-                fmt::format("table '{}' is learned step by step, and not written", spec.name));
-  return spec;
-}
-
-}  // namespace
 
 DistTensor::DistTensor(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset,
                        const TableSpec& spec)
-    : table_(std::move(network), dataset, written(spec)),
+    : table_(std::move(network), dataset, spec.require_kind(TableSpec::Kind::kTensor)),
       last_number_(static_cast<std::size_t>(table_.num_owners()), 0) {}
 
 void DistTensor::pull(std::span<const std::int64_t> ids, std::byte* out) const { table_.pull(0, ids, out); }

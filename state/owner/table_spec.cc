@@ -100,6 +100,14 @@ TableSpec TableSpec::from_json(const std::string& text, ErrorCode code) {
   return spec;
 }
 
+const TableSpec& TableSpec::require_kind(Kind wanted) const {
+  require_valid(kind == wanted,
+                wanted == Kind::kTensor
+                    ? fmt::format("table '{}' is learned step by step, and not written", name)
+                    : fmt::format("table '{}' is written, and not learned step by step", name));
+  return *this;
+}
+
 void TableSpec::require_same(const TableSpec& other) const {
   if (*this == other) return;
   const nlohmann::json mine = parse_json(to_json()), others = parse_json(other.to_json());

@@ -41,6 +41,8 @@ struct TableSpec {
   static TableSpec from_json(const std::string& text, ErrorCode code = ErrorCode::kCorrupt);
   /// Throws kInvalid, naming the table and each field that differs, unless `other` is the same.
   void require_same(const TableSpec& other) const;
+  /// Returns this. Throws kInvalid, naming the table, where it is of the other kind.
+  const TableSpec& require_kind(Kind wanted) const;
 };
 
 }  // namespace hopfeed

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,21 @@ class CutGraph {
   TempFolder folder_;
   std::unique_ptr<Dataset> whole_;
 };
+
+/// Returns what `body` is refused with, which is one line.
+template <class Body>
+std::string refusal(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "accepted";
+}
+inline void expect_in(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
 /// Reply is what a question was answered with, once it was.
 class Reply {

@@ -20,6 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::CutGraph;
+using testing::expect_in;
+using testing::refusal;
 using testing::Reply;
 
 constexpr std::int64_t kNodes = 120, kWidth = 6;
@@ -325,19 +327,6 @@ class TwoRanks : public SharedEmbeddingTest {
                  .message = message},
                 reply.done());
     return reply;
-  }
-  template <class Body>
-  static std::string refusal(Body body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-      return error.what();
-    }
-    return "accepted";
-  }
-  static void expect_in(const std::string& text, const std::string& part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
   }
 };
 

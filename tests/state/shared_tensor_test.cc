@@ -14,6 +14,7 @@ namespace hopfeed {
 namespace {
 
 using testing::CutGraph;
+using testing::refusal;
 using How = SharedTensor::How;
 
 class SharedTensorTest : public ::testing::Test {
@@ -36,15 +37,6 @@ class SharedTensorTest : public ::testing::Test {
   static void write(SharedTensor& tensor, std::uint64_t number, const std::vector<std::int64_t>& ids,
                     const std::vector<Number>& rows, How how = How::kReplace, std::uint64_t client = 1) {
     tensor.write(client, number, ids, std::as_bytes(std::span(rows)), how);
-  }
-  template <class Body>
-  static std::string refusal(Body body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
   }
 
   const std::unique_ptr<Dataset> dataset_ = graph_->open({0, 2});

@@ -23,10 +23,12 @@ namespace {
 using namespace std::chrono_literals;
 using testing::all_nodes;
 using testing::CutGraph;
+using testing::expect_in;
 using testing::kLearnedWidth;
 using testing::kLearningNodes;
 using testing::learn;
 using testing::learned_in_one_place;
+using testing::refusal;
 using testing::rows_spec;
 
 using testing::LocalNetwork;
@@ -60,19 +62,6 @@ class StateClient : public testing::WatchedTest<60> {
   static const DatasetMeta& meta() { return graph_->whole().meta(); }
   static TableSpec tensor_spec(ElementType type = ElementType::kInt64) {
     return {.name = "counts", .node_type = "node", .dtype = type, .width = 2};
-  }
-  template <class Body>
-  static std::string refusal(Body body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-      return error.what();
-    }
-    return "accepted";
-  }
-  static void expect_in(const std::string& text, const std::string& part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
   }
 
   std::vector<std::unique_ptr<OwnerThread>> owners_;

@@ -25,11 +25,13 @@ namespace {
 using namespace std::chrono_literals;
 using testing::all_nodes;
 using testing::CutGraph;
+using testing::expect_in;
 using testing::kLearnedWidth;
 using testing::kLearningNodes;
 using testing::learn;
 using testing::learned_in_one_place;
 using testing::Proxy;
+using testing::refusal;
 using testing::rows_spec;
 
 class StateServers : public testing::WatchedTest<120> {
@@ -60,19 +62,6 @@ class StateServers : public testing::WatchedTest<120> {
   static const DatasetMeta& meta() { return graph_->whole().meta(); }
   static TableSpec counts() {
     return {.name = "counts", .node_type = "node", .dtype = ElementType::kInt64, .width = 2};
-  }
-  template <class Body>
-  static std::string refusal(Body body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-      return error.what();
-    }
-    return "accepted";
-  }
-  static void expect_in(const std::string& text, const std::string& part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
   }
 
   std::vector<std::unique_ptr<Server>> servers_;
