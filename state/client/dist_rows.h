@@ -25,7 +25,6 @@ class DistRows {
 
   const TableSpec& spec() const { return table_.spec(); }
   std::int64_t rows() const { return table_.rows(); }
-  std::int64_t learned_when_opened() const { return table_.learned(); }
   /// Returns the step that is brought next.
   std::int64_t next_step() const { return next_step_; }
 

@@ -47,7 +47,6 @@ TableAtOwners::TableAtOwners(std::shared_ptr<StateNetwork> network, const Datase
                   fmt::format("owners of table '{}' have applied {} and {} steps; go back to a checkpoint",
                               spec.name, steps_applied_, opened.steps_applied));
     steps_applied_ = opened.steps_applied;
-    learned_ += opened.learned;
     opened_.push_back(opened);
   }
 }

@@ -33,7 +33,6 @@ class TableAtOwners {
   int num_owners() const { return network_->num_owners(); }
   std::int64_t rows() const { return offsets_.back(); }
   std::int64_t steps_applied() const { return steps_applied_; }  // when it was opened
-  std::int64_t learned() const { return learned_; }              // rows that were written by then
   /// Returns how many rows go into one message, or answer, at most.
   std::size_t rows_of_a_message() const;
 
@@ -65,7 +64,7 @@ class TableAtOwners {
   std::vector<std::int64_t> offsets_;  // [partitions + 1] of dataset ids
   std::vector<int> owners_;            // [partitions]
   std::vector<OpenedTable> opened_;    // by owner
-  std::int64_t steps_applied_ = 0, learned_ = 0;
+  std::int64_t steps_applied_ = 0;
 };
 
 }  // namespace hopfeed

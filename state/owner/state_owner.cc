@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <new>
 #include <random>
 #include <utility>
 
@@ -16,8 +15,6 @@
 
 namespace hopfeed {
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds kAway{5};  // a rank whose connection was lost has connected anew within it
 constexpr std::int64_t kMaxRanks = 65'536;
@@ -279,25 +276,6 @@ void StateOwner::tick() {
     const MutexLock lane(table->lane);
     if (table->embedding) table->embedding->tick(now_());
   }
-}
-
-std::vector<StateOwner::TableStatus> StateOwner::status() const {
-  std::vector<TableStatus> all;
-  for (const std::shared_ptr<Table>& table : all_tables()) {
-    const MutexLock lane(table->lane);
-    TableStatus status{.name = table->spec.name, .rows = table->rows->count()};
-    if (table->tensor) {
-      status.written = table->tensor->store().num_written();
-      status.bytes = table->tensor->store().bytes();
-    } else {
-      status.written = table->embedding->table().num_learned();
-      status.steps_applied = table->embedding->steps_applied();
-      status.bytes = table->embedding->table().bytes();
-      status.held_bytes = table->embedding->held_bytes();
-    }
-    all.push_back(status);
-  }
-  return all;
 }
 
 }  // namespace hopfeed

@@ -44,13 +44,6 @@ class StateOwner {
   /// Once a second, on any thread: who is late (shared_embedding.h).
   void tick();
 
-  struct TableStatus {
-    std::string name;
-    std::int64_t rows = 0, written = 0, steps_applied = 0;
-    std::size_t bytes = 0, held_bytes = 0;  // of its rows and index; of sums that wait
-  };
-  std::vector<TableStatus> status() const;
-
  private:
   /// A table of a number. `lane` is entered by one thread at a time.
   struct Table {
