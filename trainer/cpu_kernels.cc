@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/base/each_processor.h"
+
 namespace hopfeed {
 namespace {
 
@@ -90,8 +92,6 @@ template <class T>
 }
 
 }  // namespace
-
-#define HOPFEED_EACH_PROCESSOR [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
 
 HOPFEED_EACH_PROCESSOR void reduce_segments(const MatrixView<float>& x, const std::int64_t* rowptr,
                                             const std::int64_t* col, std::int64_t begin, std::int64_t end,

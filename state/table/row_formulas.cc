@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/each_processor.h"
 #include "core/base/error.h"
 
 namespace hopfeed {
@@ -81,14 +82,6 @@ RowStep row_step(const RowOptimizerOptions& options, const StepCount& count) {
           .square_share = static_cast<float>(1 - options.beta2),
           .epsilon = static_cast<float>(options.epsilon)};
 }
-
-// The processor is asked while the program is loaded, when a sanitizer is not ready yet; and clang 16 does
-// not know these names. Both get the baseline, with the same bits.
-#if defined(__clang__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define HOPFEED_EACH_PROCESSOR
-#else
-#define HOPFEED_EACH_PROCESSOR [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
-#endif
 
 HOPFEED_EACH_PROCESSOR void first_values(std::uint64_t key, std::int64_t row, float bound, std::int64_t width,
                                          float* __restrict__ out) {
