@@ -13,7 +13,8 @@ StateAnswers::StateAnswers(const ServedDatasets& datasets, boost::asio::any_io_e
                            std::size_t num_threads)
     : loop_(std::move(loop)), threads_(num_threads) {
   for (const ServedDataset& served : datasets.all())
-    owners_[&served] = std::make_unique<StateOwner>(*served.dataset, static_cast<int>(num_threads));
+    owners_[&served] = std::make_unique<StateOwner>(
+        *served.dataset, StateOwnerOptions{.threads = static_cast<int>(num_threads)});
   for (std::size_t lane = 0; lane < kLanes; ++lane)
     lanes_.push_back(boost::asio::make_strand(threads_.get_executor()));
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -47,8 +48,8 @@ Opening read_opening(std::span<const std::byte> text) {
 
 }  // namespace
 
-StateOwner::StateOwner(const Dataset& dataset, int threads, std::function<Clock::time_point()> now)
-    : dataset_(dataset), threads_(threads), now_(std::move(now)), start_(random_number()) {}
+StateOwner::StateOwner(const Dataset& dataset, StateOwnerOptions options)
+    : dataset_(dataset), options_(std::move(options)), start_(random_number()) {}
 
 std::uint32_t StateOwner::lane_of(std::span<const std::byte> question) {
   StateHead head;
@@ -95,7 +96,7 @@ std::shared_ptr<StateOwner::Table> StateOwner::make(const TableSpec& spec, std::
   if (spec.kind == TableSpec::Kind::kTensor)
     table->tensor = std::make_unique<SharedTensor>(spec, *table->rows);
   else
-    table->embedding = std::make_unique<SharedEmbedding>(spec, *table->rows, ranks, threads_);
+    table->embedding = std::make_unique<SharedEmbedding>(spec, *table->rows, ranks, options_.threads);
   return table;
 }
 
@@ -114,7 +115,7 @@ std::shared_ptr<StateOwner::Table> StateOwner::joined(const TableSpec& spec, con
   if (learned != (table->embedding != nullptr)) table->spec.require_same(spec);
   if (learned && table->run != head.run) {
     require_valid(
-        table->connections.empty() && now_() - table->abandoned >= kAway,
+        table->connections.empty() && options_.now() - table->abandoned >= kAway,
         fmt::format("table '{}' is learned by another run ({:016x}); end that one, or give the table "
                     "another name",
                     spec.name, table->run));
@@ -267,15 +268,40 @@ std::vector<std::shared_ptr<StateOwner::Table>> StateOwner::all_tables() const {
 void StateOwner::disconnected(std::uint64_t connection) {
   for (const std::shared_ptr<Table>& table : all_tables()) {
     const MutexLock lane(table->lane);
-    if (table->connections.erase(connection) > 0 && table->connections.empty()) table->abandoned = now_();
+    if (table->connections.erase(connection) > 0 && table->connections.empty())
+      table->abandoned = options_.now();
   }
 }
 
 void StateOwner::tick() {
   for (const std::shared_ptr<Table>& table : all_tables()) {
     const MutexLock lane(table->lane);
-    if (table->embedding) table->embedding->tick(now_());
+    if (table->embedding) table->embedding->tick(options_.now());
   }
+}
+
+std::vector<TableStatus> StateOwner::status() const {
+  std::vector<TableStatus> all;
+  for (const std::shared_ptr<Table>& table : all_tables()) {
+    const MutexLock lane(table->lane);
+    TableStatus status{.spec = table->spec, .rows = table->rows->count()};
+    if (const SharedEmbedding* const embedding = table->embedding.get()) {
+      status.written = embedding->table().num_learned();
+      status.bytes = embedding->table().bytes();
+      status.held_bytes = embedding->held_bytes();
+      status.run = table->run;
+      status.attempt = table->attempt;
+      status.ranks = table->ranks.ranks;
+      status.steps_applied = embedding->steps_applied();
+      status.connections = table->connections.size();
+    } else {
+      status.written = table->tensor->store().num_written();
+      status.bytes = table->tensor->store().bytes();
+    }
+    all.push_back(std::move(status));
+  }
+  std::ranges::sort(all, {}, [](const TableStatus& status) { return status.spec.name; });
+  return all;
 }
 
 }  // namespace hopfeed

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,11 +29,30 @@
 
 namespace hopfeed {
 
+struct StateOwnerOptions {
+  int threads = 1;                    // that apply steps
+  std::filesystem::path folder = {};  // of checkpoints (shard_file.h); empty: none can be written
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // for tests
+};
+
+/// A TableStatus is what there is of a table at its owner.
+struct TableStatus {
+  TableSpec spec;
+  std::int64_t rows = 0, written = 0;  // that lie here, and those of them that take memory
+  std::size_t bytes = 0;               // of the index and of written rows
+  std::size_t held_bytes = 0;          // of sums that wait for those of other ranks
+  // ---- of embeddings
+  std::uint64_t run = 0;
+  std::uint32_t attempt = 0;
+  std::int64_t ranks = 0, steps_applied = 0;
+  std::size_t connections = 0;  // of the run
+};
+
 class StateOwner {
  public:
   using Clock = std::chrono::steady_clock;
-  /// `dataset` must outlive it; steps are applied by `threads`. Tests bring a clock of their own.
-  StateOwner(const Dataset& dataset, int threads, std::function<Clock::time_point()> now = Clock::now);
+  /// `dataset` must outlive it.
+  explicit StateOwner(const Dataset& dataset, StateOwnerOptions options = {});
 
   /// Returns the lane of a question: its table, 0 for those that open one.
   static std::uint32_t lane_of(std::span<const std::byte> question);
@@ -43,6 +63,8 @@ class StateOwner {
   void disconnected(std::uint64_t connection);
   /// Once a second, on any thread: who is late (shared_embedding.h).
   void tick();
+  /// Returns its tables, by name. A table that applies a step is waited for.
+  std::vector<TableStatus> status() const;
 
  private:
   /// A table of a number. `lane` is entered by one thread at a time.
@@ -72,8 +94,7 @@ class StateOwner {
                             const std::shared_ptr<const RecycledBytes>& message, StateDone done);
 
   const Dataset& dataset_;
-  const int threads_;
-  const std::function<Clock::time_point()> now_;
+  const StateOwnerOptions options_;
   const std::uint64_t start_;  // of this owner
   Mutex opening_;              // one at a time; locked before the others
   mutable Mutex mutex_;        // never while a lane is waited for

@@ -96,7 +96,7 @@ class Asked {
     if (const auto* answer = std::get_if<RecycledBytes>(&reply); answer != nullptr && answer->size() < 8)
       std::abort();
   }
-  std::unique_ptr<StateOwner> owner_ = std::make_unique<StateOwner>(dataset(), 1);
+  std::unique_ptr<StateOwner> owner_ = std::make_unique<StateOwner>(dataset());
   std::uint64_t start_ = 0;
   std::int64_t asked_ = 0, answered_ = 0;
 };

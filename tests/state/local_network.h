@@ -68,8 +68,8 @@ class OwnerThread {
     }
   }
   void make() {
-    owner_ = std::make_unique<StateOwner>(*dataset_, 1,
-                                          [this] { return StateOwner::Clock::now() + passed_.load(); });
+    owner_ = std::make_unique<StateOwner>(
+        *dataset_, StateOwnerOptions{.now = [this] { return StateOwner::Clock::now() + passed_.load(); }});
   }
   const std::unique_ptr<Dataset> dataset_;
   std::atomic<std::chrono::seconds> passed_{std::chrono::seconds(0)};
