@@ -114,6 +114,12 @@ void DistRows::pull(std::span<const std::int64_t> ids, float* out) const {
   table_.pull(static_cast<std::uint64_t>(next_step_), ids, reinterpret_cast<std::byte*>(out));
 }
 
+void DistRows::restore(std::uint64_t checkpoint, const std::vector<ShardSum>& shards) {
+  require_valid(looked_.empty(),
+                fmt::format("table '{}' goes back to a checkpoint before its first look", spec().name));
+  next_step_ = table_.restore(checkpoint, shards);
+}
+
 void DistRows::leave() {
   if (std::exchange(left_, true)) return;
   std::vector<StateNetwork::Ticket> tickets;

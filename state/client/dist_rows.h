@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "state/client/table_at_owners.h"
@@ -41,6 +42,13 @@ class DistRows {
   void step(const RowSums& sums);
   /// Reads rows as `next_step()` steps have left them; does not belong to a step. Ids in any order.
   void pull(std::span<const std::int64_t> ids, float* out) const;
+  // ---- checkpoints, as TableAtOwners has them: one rank asks, when all have brought next_step() steps and
+  // none brings another
+  std::vector<ShardSum> save(std::uint64_t checkpoint) const { return table_.save(checkpoint, next_step_); }
+  /// Before the first look; the other ranks open the table afterwards.
+  void restore(std::uint64_t checkpoint, const std::vector<ShardSum>& shards);
+  void keep(std::vector<std::int64_t> checkpoints) const { table_.keep(std::move(checkpoints)); }
+
   /// Says that this rank brings no more steps.
   void leave();
 

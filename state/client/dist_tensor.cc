@@ -11,8 +11,8 @@
 namespace hopfeed {
 
 DistTensor::DistTensor(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset,
-                       const TableSpec& spec)
-    : table_(std::move(network), dataset, spec.require_kind(TableSpec::Kind::kTensor)),
+                       const TableSpec& spec, const RankOfRun& run)
+    : table_(std::move(network), dataset, spec.require_kind(TableSpec::Kind::kTensor), run),
       last_number_(static_cast<std::size_t>(table_.num_owners()), 0) {}
 
 void DistTensor::pull(std::span<const std::int64_t> ids, std::byte* out) const { table_.pull(0, ids, out); }
@@ -23,6 +23,13 @@ void DistTensor::push(std::span<const std::int64_t> ids, std::span<const std::by
 
 void DistTensor::add(std::span<const std::int64_t> ids, std::span<const std::byte> rows) {
   write(StateAsk::kAdd, ids, rows);
+}
+
+/// Owners have forgotten who wrote what: numbers begin again.
+void DistTensor::restore(std::uint64_t checkpoint, const std::vector<ShardSum>& shards) {
+  const std::lock_guard lock(mutex_);
+  table_.restore(checkpoint, shards);
+  std::ranges::fill(last_number_, 0);
 }
 
 void DistTensor::write(StateAsk how, std::span<const std::int64_t> ids, std::span<const std::byte> rows) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "state/client/table_at_owners.h"
@@ -18,7 +19,9 @@ namespace hopfeed {
 class DistTensor {
  public:
   /// Opens or makes the table. Throws what TableAtOwners throws.
-  DistTensor(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset, const TableSpec& spec);
+  /// `run` and its attempt are those whose checkpoints it has.
+  DistTensor(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset, const TableSpec& spec,
+             const RankOfRun& run = {});
 
   const TableSpec& spec() const { return table_.spec(); }
   std::int64_t rows() const { return table_.rows(); }
@@ -31,6 +34,12 @@ class DistTensor {
   void push(std::span<const std::int64_t> ids, std::span<const std::byte> rows);
   /// Adds rows to those that are there.
   void add(std::span<const std::int64_t> ids, std::span<const std::byte> rows);
+
+  // ---- checkpoints, as TableAtOwners has them: one process asks, while nobody writes; others open the table
+  // anew after restore()
+  std::vector<ShardSum> save(std::uint64_t checkpoint) const { return table_.save(checkpoint, 0); }
+  void restore(std::uint64_t checkpoint, const std::vector<ShardSum>& shards);
+  void keep(std::vector<std::int64_t> checkpoints) const { table_.keep(std::move(checkpoints)); }
 
  private:
   void write(StateAsk how, std::span<const std::int64_t> ids, std::span<const std::byte> rows);

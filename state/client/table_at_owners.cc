@@ -37,18 +37,22 @@ TableAtOwners::TableAtOwners(std::shared_ptr<StateNetwork> network, const Datase
                                          {"fingerprint", dataset.fingerprint},
                                          {"ranks", rank.ranks},
                                          {"timeout_ms", rank.timeout_ms}});
+  // The first owner decides which of two runs has the table: whom it refuses begins it anew at none.
+  const auto ask = [&](int owner) {
+    return network_->ask(owner, write_opening({.run = rank.run, .attempt = rank.attempt}, opening));
+  };
   std::vector<StateNetwork::Ticket> tickets;
-  for (int owner = 0; owner < num_owners(); ++owner)
-    tickets.push_back(
-        network_->ask(owner, write_opening({.run = rank.run, .attempt = rank.attempt}, opening)));
-  for (const StateNetwork::Ticket ticket : tickets) {
-    const OpenedTable opened = read_opened(*network_->wait(ticket));
-    require_valid(opened_.empty() || opened.steps_applied == steps_applied_,
+  for (int owner = 0; owner < num_owners(); ++owner) {
+    tickets.push_back(ask(owner));
+    if (owner == 0) opened_.push_back(read_opened(*network_->wait(tickets.front())));
+  }
+  for (int owner = 1; owner < num_owners(); ++owner)
+    opened_.push_back(read_opened(*network_->wait(tickets[static_cast<std::size_t>(owner)])));
+  steps_applied_ = opened_.front().steps_applied;
+  for (const OpenedTable& opened : opened_)
+    require_valid(opened.steps_applied == steps_applied_,
                   fmt::format("owners of table '{}' have applied {} and {} steps; go back to a checkpoint",
                               spec.name, steps_applied_, opened.steps_applied));
-    steps_applied_ = opened.steps_applied;
-    opened_.push_back(opened);
-  }
 }
 
 StateHead TableAtOwners::head(int owner, StateAsk ask, std::uint64_t number) const {
@@ -124,6 +128,64 @@ StateNetwork::Ticket TableAtOwners::ask_with_rows(int owner, const StateHead& he
                            to += row_bytes;
                          }
                        }));
+}
+
+// ---- checkpoints
+
+/// Asks all owners the same, at once; the message's number goes before `numbers`.
+std::vector<std::shared_ptr<const RecycledBytes>> TableAtOwners::ask_all(
+    StateAsk ask, std::int64_t steps, std::vector<std::int64_t> numbers,
+    std::span<const std::byte> rest) const {
+  numbers.insert(numbers.begin(), ++last_message_);
+  std::vector<StateNetwork::Ticket> tickets;
+  for (int owner = 0; owner < num_owners(); ++owner)
+    tickets.push_back(network_->ask(
+        owner, write_state_question(head(owner, ask, static_cast<std::uint64_t>(steps)), numbers, rest.size(),
+                                    [&](std::byte* out) { std::memcpy(out, rest.data(), rest.size()); })));
+  std::vector<std::shared_ptr<const RecycledBytes>> answers;
+  for (const StateNetwork::Ticket ticket : tickets) answers.push_back(network_->wait(ticket));
+  return answers;
+}
+
+std::vector<ShardSum> TableAtOwners::save(std::uint64_t checkpoint, std::int64_t steps) const {
+  std::vector<ShardSum> shards;
+  for (const auto& answer : ask_all(StateAsk::kSave, steps, {static_cast<std::int64_t>(checkpoint)}))
+    shards.push_back(read_shard_sum(*answer));
+  return shards;
+}
+
+std::vector<RestoredShard> TableAtOwners::restored(std::uint64_t checkpoint,
+                                                   const std::vector<ShardSum>& shards, Shards which) const {
+  std::vector<RestoredShard> all;
+  for (const auto& answer :
+       ask_all(StateAsk::kRestore, 0, {static_cast<std::int64_t>(checkpoint), which == Shards::kAll ? 1 : 0},
+               std::as_bytes(std::span(shards))))
+    all.push_back(read_restored(*answer));
+  return all;
+}
+
+std::int64_t TableAtOwners::restore(std::uint64_t checkpoint, const std::vector<ShardSum>& shards) const {
+  std::int64_t rows = 0;
+  for (const ShardSum& shard : shards) rows += shard.rows;
+  const auto are_all = [rows](const std::vector<RestoredShard>& found) {
+    std::int64_t sum = 0;
+    for (const RestoredShard& part : found) sum += part.rows;
+    return sum == rows;
+  };
+  // Rows that moved between owners lie in shards that the others have not read.
+  std::vector<RestoredShard> found = restored(checkpoint, shards, Shards::kOwn);
+  if (!are_all(found)) found = restored(checkpoint, shards, Shards::kAll);
+  if (!are_all(found))
+    throw Error(
+        ErrorCode::kCorrupt,
+        fmt::format("checkpoint {} of table '{}' has {} rows, and owners found another number; go back "
+                    "to another one",
+                    checkpoint, spec_.name, rows));
+  return found.front().steps;
+}
+
+void TableAtOwners::keep(std::vector<std::int64_t> checkpoints) const {
+  ask_all(StateAsk::kKeep, 0, std::move(checkpoints));
 }
 
 }  // namespace hopfeed

@@ -1,6 +1,7 @@
 // TableAtOwners is a table of state that is open at all its owners: which rows lie where, and how its
 // questions begin.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -10,6 +11,7 @@
 #include "core/dataset/dataset_meta.h"
 #include "state/client/state_network.h"
 #include "state/owner/state_questions.h"
+#include "state/owner/table_checkpoint.h"
 #include "state/owner/table_spec.h"
 
 namespace hopfeed {
@@ -54,9 +56,23 @@ class TableAtOwners {
   StateNetwork::Ticket ask_with_rows(int owner, const StateHead& head, const Part& part,
                                      const std::byte* rows) const;
 
+  // ---- checkpoints: one rank asks for all, while the others wait
+  /// Has every owner write its shard of the table as `steps` steps leave it: [num_owners()], for a manifest.
+  std::vector<ShardSum> save(std::uint64_t checkpoint, std::int64_t steps) const;
+  /// Takes all owners back to a checkpoint, which may be of other owners and another cut. Returns the steps
+  /// that had been applied. Throws kCorrupt where its rows are not all there.
+  std::int64_t restore(std::uint64_t checkpoint, const std::vector<ShardSum>& shards) const;
+  /// Removes the shards of all other checkpoints of the run.
+  void keep(std::vector<std::int64_t> checkpoints) const;
+
  private:
   const std::shared_ptr<StateNetwork> network_;
   const TableSpec spec_;
+  std::vector<std::shared_ptr<const RecycledBytes>> ask_all(StateAsk ask, std::int64_t steps,
+                                                            std::vector<std::int64_t> numbers,
+                                                            std::span<const std::byte> rest = {}) const;
+  std::vector<RestoredShard> restored(std::uint64_t checkpoint, const std::vector<ShardSum>& shards,
+                                      Shards which) const;
   void pull_part(std::uint64_t at, std::span<const std::int64_t> dataset_ids, std::byte* out) const;
 
   const RankOfRun rank_;
@@ -65,6 +81,7 @@ class TableAtOwners {
   std::vector<int> owners_;            // [partitions]
   std::vector<OpenedTable> opened_;    // by owner
   std::int64_t steps_applied_ = 0;
+  mutable std::atomic<std::int64_t> last_message_{0};  // about checkpoints
 };
 
 }  // namespace hopfeed

@@ -43,6 +43,15 @@ std::int64_t OwnedRows::original_id(std::int64_t row) const {
   return dataset_.checked_original_id(node_type_, dataset_id(row));
 }
 
+std::int64_t OwnedRows::row_of_original(std::int64_t original_id) const {
+  return row_of(dataset_.dataset_id(node_type_, original_id));
+}
+
+std::vector<std::int64_t> OwnedRows::partitions() const {
+  const std::vector<int> here = dataset_.partitions();
+  return {here.begin(), here.end()};
+}
+
 std::vector<std::int64_t> OwnedRows::rows_of(std::span<const std::int64_t> dataset_ids, Order order) const {
   std::vector<std::int64_t> rows(dataset_ids.size());
   const Range* range = nullptr;

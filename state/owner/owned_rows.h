@@ -21,6 +21,10 @@ class OwnedRows {
   std::int64_t dataset_id(std::int64_t row) const;
   /// Returns the original id of a row, which is what first values and checkpoints go by.
   std::int64_t original_id(std::int64_t row) const;
+  /// Returns the row of an original id; -1: it lies elsewhere. Throws kInvalid for what is no node.
+  std::int64_t row_of_original(std::int64_t original_id) const;
+  std::vector<std::int64_t> partitions() const;  // that are here, rising
+  std::int64_t num_partitions() const { return dataset_.meta().partitions; }
   enum class Order { kAny, kAscending };
   /// Returns the rows of dataset ids. Throws kInvalid naming one that lies elsewhere, and with kAscending one
   /// that is there twice or out of order.

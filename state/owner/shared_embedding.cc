@@ -15,7 +15,7 @@ namespace hopfeed {
 namespace {
 
 constexpr std::int64_t kStepsAhead = 1;  // of sums, beyond the next step
-constexpr std::size_t kMostPulls = 4'096;
+constexpr std::size_t kMostLater = 4'096;
 constexpr std::int64_t kRowsOfAThread = 1'024;  // at least
 
 LearnedTableOptions table_options(const TableSpec& spec, std::int64_t rows) {
@@ -163,21 +163,28 @@ void SharedEmbedding::step(const Sums& sums, StateDone done) {
 }
 
 void SharedEmbedding::pull(std::int64_t at, std::span<const std::int64_t> ids, StateDone done) {
+  require_answer_holds(ids.size(), spec_.row_bytes(), spec_.name);
+  when(
+      at,
+      [this, rows = rows_.rows_of(ids, OwnedRows::Order::kAny)] {
+        return write_rows(rows.size(), static_cast<std::size_t>(spec_.row_bytes()), [&](std::byte* out) {
+          table_.read(rows, reinterpret_cast<float*>(out), parallel_);
+        });
+      },
+      std::move(done));
+}
+
+void SharedEmbedding::when(std::int64_t at, std::function<RecycledBytes()> make, StateDone done) {
   if (broken_) throw *broken_;
   require_valid(at <= applied_ + kLooksAhead,
-                fmt::format("rows of table '{}' are asked for as {} steps leave them, "
-                            "more than {} ahead",
-                            spec_.name, at, kLooksAhead));
-  require_answer_holds(ids.size(), spec_.row_bytes(), spec_.name);
-  if (pulls_.size() >= kMostPulls)
+                fmt::format("table '{}' is asked for as {} steps leave it, more than {} ahead", spec_.name,
+                            at, kLooksAhead));
+  if (later_.size() >= kMostLater)
     throw Error(ErrorCode::kNoSpace, fmt::format("{} questions about table '{}' wait for a step already; ask "
                                                  "again when it is applied",
-                                                 pulls_.size(), spec_.name));
-  pulls_.push_back({.at = at,
-                    .rows = rows_.rows_of(ids, OwnedRows::Order::kAny),
-                    .done = std::move(done),
-                    .since = Clock::now()});
-  answer_pulls();
+                                                 later_.size(), spec_.name));
+  later_.push_back({.at = at, .make = std::move(make), .done = std::move(done), .since = Clock::now()});
+  answer_later();
 }
 
 // ---- what follows
@@ -261,19 +268,14 @@ void SharedEmbedding::answer_early(std::int64_t step) {
   }
 }
 
-void SharedEmbedding::answer_pulls() {
-  for (std::size_t left = pulls_.size(); left > 0; --left) {
-    Pull pull = std::move(pulls_.front());
-    pulls_.pop_front();
-    if (pull.at > applied_) {
-      pulls_.push_back(std::move(pull));
-      continue;
-    }
-    reply_with(pull.done, [&] {
-      return write_rows(pull.rows.size(), static_cast<std::size_t>(spec_.row_bytes()), [&](std::byte* out) {
-        table_.read(pull.rows, reinterpret_cast<float*>(out), parallel_);
-      });
-    });
+void SharedEmbedding::answer_later() {
+  for (std::size_t left = later_.size(); left > 0; --left) {
+    Later later = std::move(later_.front());
+    later_.pop_front();
+    if (later.at > applied_)
+      later_.push_back(std::move(later));
+    else
+      reply_with(later.done, later.make);
   }
 }
 
@@ -309,7 +311,7 @@ bool SharedEmbedding::apply_next() {
     if (look && look->settled.done) look->settled.done(over);
     if (look && look->rest.done) look->rest.done(over);
   }
-  answer_pulls();
+  answer_later();
   return true;
 }
 
@@ -350,13 +352,13 @@ void SharedEmbedding::tick(Clock::time_point now) {
         if (waiting->done) std::exchange(waiting->done, nullptr)(why);
     }
   }
-  for (std::size_t left = pulls_.size(); left > 0; --left) {
-    Pull pull = std::move(pulls_.front());
-    pulls_.pop_front();
-    if (late(pull.since))
-      pull.done(why);
+  for (std::size_t left = later_.size(); left > 0; --left) {
+    Later later = std::move(later_.front());
+    later_.pop_front();
+    if (late(later.since))
+      later.done(why);
     else
-      pulls_.push_back(std::move(pull));
+      later_.push_back(std::move(later));
   }
 }
 
@@ -367,7 +369,7 @@ void SharedEmbedding::abandon(const Error& why) {
       if (look && look->rest.done) look->rest.done(why);
     }
   }
-  for (Pull& pull : std::exchange(pulls_, {})) pull.done(why);
+  for (Later& later : std::exchange(later_, {})) later.done(why);
 }
 
 LearnedTable& SharedEmbedding::table_to_restore() {
@@ -379,6 +381,11 @@ LearnedTable& SharedEmbedding::table_to_restore() {
   progress_ = Clock::now();
   table_.clear();
   return table_;
+}
+
+void SharedEmbedding::restored(std::int64_t steps_applied, const StepCount& count) {
+  applied_ = steps_applied;
+  table_.restore_count(count);
 }
 
 }  // namespace hopfeed

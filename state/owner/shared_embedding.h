@@ -19,7 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,6 +79,8 @@ class SharedEmbedding {
   void step(const Sums& sums, StateDone done);
   /// At most kLooksAhead steps ahead.
   void pull(std::int64_t at, std::span<const std::int64_t> ids, StateDone done);
+  /// Answers what `make` returns, once `at` steps have been applied; at most kLooksAhead ahead.
+  void when(std::int64_t at, std::function<RecycledBytes()> make, StateDone done);
 
   // ---- ranks
   /// It brings nothing any more: who waits for it hears so.
@@ -92,7 +94,7 @@ class SharedEmbedding {
   // ---- checkpoints
   /// Goes on from a checkpoint: its rows are put in place of all.
   LearnedTable& table_to_restore();
-  void restored(std::int64_t steps_applied) { applied_ = steps_applied; }
+  void restored(std::int64_t steps_applied, const StepCount& count);
 
  private:
   struct Waiting {
@@ -118,9 +120,9 @@ class SharedEmbedding {
     std::vector<std::optional<Held>> sums;          // by rank
     std::optional<std::vector<std::int64_t>> read;  // by any rank, ascending; once all have looked
   };
-  struct Pull {
+  struct Later {
     std::int64_t at;
-    std::vector<std::int64_t> rows;
+    std::function<RecycledBytes()> make;
     StateDone done;
     Clock::time_point since;
   };
@@ -134,7 +136,7 @@ class SharedEmbedding {
   void settle();
   void answer_looks(std::int64_t step);
   void answer_early(std::int64_t step);
-  void answer_pulls();
+  void answer_later();
   bool apply_next();
   std::optional<std::int64_t> awaited_rank() const;
   std::string table_and_step(std::int64_t step) const;
@@ -147,7 +149,7 @@ class SharedEmbedding {
   std::int64_t applied_ = 0;
   Clock::time_point progress_ = Clock::now();  // when the last step was applied
   std::map<std::int64_t, Step> steps_;         // from applied_ on
-  std::deque<Pull> pulls_;
+  std::deque<Later> later_;
   std::vector<char> left_;              // by rank
   std::vector<std::uint64_t> clients_;  // by rank: the process that it is; 0: nobody yet
   std::optional<Error> broken_;         // why a step could not be applied; then nothing is answered any more

@@ -123,4 +123,14 @@ void SharedTensor::write(std::uint64_t client, std::uint64_t number, std::span<c
   counted = number;
 }
 
+void SharedTensor::clear() {
+  store_.clear();
+  last_.clear();
+}
+
+void SharedTensor::restore(std::int64_t row, const std::byte* values) {
+  std::byte* place = store_.find(row);
+  std::memcpy(place != nullptr ? place : store_.make(row), values, store_.row_bytes());
+}
+
 }  // namespace hopfeed

@@ -36,6 +36,12 @@ class SharedTensor {
   void write(std::uint64_t client, std::uint64_t number, std::span<const std::int64_t> ids,
              std::span<const std::byte> rows, How how);
 
+  // ---- checkpoints
+  /// Forgets what was written, and who has written what.
+  void clear();
+  /// Puts a row back that clear() took; [row_bytes].
+  void restore(std::int64_t row, const std::byte* values);
+
  private:
   void first_value(std::int64_t row, std::byte* out) const;
   void add(std::byte* sum, const std::byte* more) const;

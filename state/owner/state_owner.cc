@@ -46,6 +46,13 @@ Opening read_opening(std::span<const std::byte> text) {
                     .timeout = std::chrono::milliseconds(fields.whole("timeout_ms", 1, kMaxDeadlineMs))}};
 }
 
+void require_step(const SharedEmbedding& embedding, std::int64_t step) {
+  require_valid(embedding.steps_applied() == step,
+                fmt::format("a checkpoint of step {} of table '{}' is asked for, and {} steps have been "
+                            "applied; all ranks stop for it",
+                            step, embedding.spec().name, embedding.steps_applied()));
+}
+
 }  // namespace
 
 StateOwner::StateOwner(const Dataset& dataset, StateOwnerOptions options)
@@ -78,6 +85,7 @@ void StateOwner::give(std::uint64_t connection, const std::shared_ptr<const Recy
   const std::shared_ptr<Table> table = table_of(question.head);
   const MutexLock lane(table->lane);
   require_run(*table, question.head);
+  if (question.head.ask >= StateAsk::kSave) return ask_checkpoint(*table, question, std::move(done));
   if (table->tensor) return ask_tensor(*table, question, done);
   if (question.head.ask != StateAsk::kPull) table->connections.insert(connection);  // it may have come back
   ask_embedding(*table, connection, question, message, std::move(done));
@@ -198,6 +206,67 @@ void StateOwner::require_run(const Table& table, const StateHead& head) {
 }
 
 // ---- questions
+
+void StateOwner::ask_checkpoint(Table& table, const StateQuestion& question, StateDone done) const {
+  const StateHead& head = question.head;
+  const std::string& name = table.spec.name;
+  if (options_.folder.empty())
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the owner of table '{}' has no folder for checkpoints", name));
+  require_valid(
+      head.run != 0,
+      fmt::format("a checkpoint of table '{}' is of a run of number 0; give the run a number", name));
+  require_valid(head.attempt >= table.attempt,
+                fmt::format("table '{}' has gone on with attempt {} of the run, and this is attempt {}", name,
+                            table.attempt, head.attempt));
+  CheckpointQuestion asked{.head = head, .numbers = {}, .shards = {}};
+  asked.numbers.assign(question.ids.begin(), question.ids.end());
+  const std::size_t least = head.ask == StateAsk::kSave ? 2 : head.ask == StateAsk::kRestore ? 3 : 1;
+  if (asked.numbers.size() < least || std::ranges::any_of(asked.numbers, [](auto n) { return n < 0; }))
+    throw Error(ErrorCode::kCorrupt, fmt::format("a question about table '{}' names no checkpoint", name));
+  asked.shards.resize(question.rest.size() / sizeof(ShardSum));
+  std::memcpy(asked.shards.data(), question.rest.data(), asked.shards.size() * sizeof(ShardSum));
+  table.attempt = head.attempt;
+  if (head.ask != StateAsk::kSave || table.tensor) return done(checkpoint(table, asked));
+  table.embedding->when(
+      static_cast<std::int64_t>(head.number), [this, &table, asked] { return checkpoint(table, asked); },
+      std::move(done));
+}
+
+/// Once, however often it is asked: whoever asked may have gone on since.
+RecycledBytes StateOwner::checkpoint(Table& table, const CheckpointQuestion& question) const {
+  const StateHead& head = question.head;
+  const auto message = static_cast<std::uint64_t>(question.numbers[0]);
+  if (head.client == table.checkpoint_client && message <= table.checkpoint_message) {
+    if (message == table.checkpoint_message) return table.checkpoint_answer;
+    throw Error(ErrorCode::kInvalid, fmt::format("message {} about a checkpoint of table '{}' came after {}",
+                                                 message, table.spec.name, table.checkpoint_message));
+  }
+  const OwnedTable mine{.spec = table.spec,
+                        .rows = *table.rows,
+                        .fingerprint = dataset_.meta().fingerprint,
+                        .tensor = table.tensor.get(),
+                        .embedding = table.embedding.get()};
+  const std::span<const std::int64_t> numbers = std::span(question.numbers).subspan(1);
+  const auto folder = [&] {
+    return checkpoint_folder(options_.folder, head.run, static_cast<std::uint64_t>(numbers[0]));
+  };
+  RecycledBytes answer;
+  if (head.ask == StateAsk::kSave) {
+    if (mine.embedding != nullptr) require_step(*mine.embedding, static_cast<std::int64_t>(head.number));
+    answer = write_shard_sum(save_table(folder(), mine));
+  } else if (head.ask == StateAsk::kRestore) {
+    const Shards which = numbers[1] != 0 ? Shards::kAll : Shards::kOwn;
+    answer = write_restored(restore_table(folder(), question.shards, which, mine));
+  } else {
+    keep_checkpoints(options_.folder, head.run, numbers, mine);
+    answer = write_steps_applied(0);
+  }
+  table.checkpoint_client = head.client;
+  table.checkpoint_message = message;
+  table.checkpoint_answer = answer;
+  return answer;
+}
 
 void StateOwner::ask_tensor(Table& table, const StateQuestion& question, const StateDone& done) {
   SharedTensor& tensor = *table.tensor;

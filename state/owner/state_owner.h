@@ -26,6 +26,7 @@
 #include "state/owner/shared_tensor.h"
 #include "state/owner/state_questions.h"
 #include "state/owner/state_reply.h"
+#include "state/owner/table_checkpoint.h"
 
 namespace hopfeed {
 
@@ -79,7 +80,15 @@ class StateOwner {
     RanksOfRun ranks;
     std::set<std::uint64_t> connections;  // of the run
     Clock::time_point abandoned;          // when the last of them left
+    // What was asked last of checkpoints: a message that comes again changes nothing any more.
+    std::uint64_t checkpoint_client = 0, checkpoint_message = 0;
+    RecycledBytes checkpoint_answer;
     Mutex lane;
+  };
+  struct CheckpointQuestion {  // save, restore, keep
+    StateHead head;
+    std::vector<std::int64_t> numbers;
+    std::vector<ShardSum> shards;
   };
   void give(std::uint64_t connection, const std::shared_ptr<const RecycledBytes>& message, StateDone done);
   RecycledBytes open(std::uint64_t connection, const StateQuestion& question);
@@ -89,6 +98,8 @@ class StateOwner {
                               const RanksOfRun& ranks);
   std::shared_ptr<Table> table_of(const StateHead& head) const;
   static void require_run(const Table& table, const StateHead& head);
+  void ask_checkpoint(Table& table, const StateQuestion& question, StateDone done) const;
+  RecycledBytes checkpoint(Table& table, const CheckpointQuestion& question) const;
   static void ask_tensor(Table& table, const StateQuestion& question, const StateDone& done);
   static void ask_embedding(Table& table, std::uint64_t connection, const StateQuestion& question,
                             const std::shared_ptr<const RecycledBytes>& message, StateDone done);

@@ -26,13 +26,28 @@ std::size_t count_of(std::span<const std::uint8_t> later) {
   return count;
 }
 
+template <class Record>
+RecycledBytes write_record(const Record& record) {
+  RecycledBytes bytes;
+  PeerWriter(bytes).record(record);
+  return bytes;
+}
+
+template <class Record>
+Record read_record(std::span<const std::byte> answer) {
+  PeerReader in(answer, kAnswer);
+  const Record record = in.record<Record>();
+  in.end();
+  return record;
+}
+
 }  // namespace
 
 StateQuestion read_state_question(std::span<const std::byte> bytes) {
   PeerReader in(bytes, kQuestion);
   StateQuestion question{.head = in.record<StateHead>(), .ids = {}, .rest = {}};
   const StateHead& head = question.head;
-  if (head.ask < StateAsk::kOpen || head.ask > StateAsk::kLeave)
+  if (head.ask < StateAsk::kOpen || head.ask > StateAsk::kKeep)
     in.fail(fmt::format("it is of kind {}, which there is none of", static_cast<std::uint32_t>(head.ask)));
   if (head.ask == StateAsk::kOpen)
     question.rest = in.bytes(head.rows);
@@ -63,30 +78,18 @@ RecycledBytes write_opening(StateHead head, const std::string& json) {
   return bytes;
 }
 
-RecycledBytes write_opened(const OpenedTable& opened) {
-  RecycledBytes bytes;
-  PeerWriter(bytes).record(opened);
-  return bytes;
-}
+RecycledBytes write_opened(const OpenedTable& opened) { return write_record(opened); }
+OpenedTable read_opened(std::span<const std::byte> answer) { return read_record<OpenedTable>(answer); }
 
-OpenedTable read_opened(std::span<const std::byte> answer) {
-  PeerReader in(answer, kAnswer);
-  const OpenedTable opened = in.record<OpenedTable>();
-  in.end();
-  return opened;
-}
+RecycledBytes write_shard_sum(const ShardSum& sum) { return write_record(sum); }
+ShardSum read_shard_sum(std::span<const std::byte> answer) { return read_record<ShardSum>(answer); }
 
-RecycledBytes write_steps_applied(std::int64_t steps) {
-  RecycledBytes bytes;
-  PeerWriter(bytes).record(steps);
-  return bytes;
-}
+RecycledBytes write_restored(const RestoredShard& restored) { return write_record(restored); }
+RestoredShard read_restored(std::span<const std::byte> answer) { return read_record<RestoredShard>(answer); }
 
+RecycledBytes write_steps_applied(std::int64_t steps) { return write_record(steps); }
 std::int64_t read_steps_applied(std::span<const std::byte> answer) {
-  PeerReader in(answer, kAnswer);
-  const std::int64_t steps = in.record<std::int64_t>();
-  in.end();
-  return steps;
+  return read_record<std::int64_t>(answer);
 }
 
 void require_answer_holds(std::size_t count, std::int64_t row_bytes, const std::string& table) {

@@ -9,6 +9,10 @@
 //   rest                                                           those that were not
 //   step      the sums of a rank's gradients                       how many steps are applied
 //   leave     a rank brings nothing any more                       nothing
+//   save      a shard for a checkpoint, once so many steps are     what it holds
+//             applied
+//   restore   the rows of a checkpoint in place of all             how many are here, and their steps
+//   keep      the checkpoints to which somebody may go back        nothing; shards of others are removed
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +22,7 @@
 #include <vector>
 
 #include "core/base/recycled_bytes.h"
+#include "state/owner/shard_file.h"
 
 namespace hopfeed {
 
@@ -30,6 +35,9 @@ enum class StateAsk : std::uint32_t {
   kRest = 6,
   kStep = 7,
   kLeave = 8,
+  kSave = 9,
+  kRestore = 10,
+  kKeep = 11,
 };
 
 struct StateHead {
@@ -39,11 +47,14 @@ struct StateHead {
   std::uint64_t run = 0;      // of ranks; 0: nobody's
   std::uint32_t attempt = 0;  // of the run
   std::uint32_t rank = 0;
-  /// look, rest, step: the step. pull: steps that have been applied. write, add: the message's number among
+  /// look, rest, step: the step. pull, save: steps that have been applied. write, add: the message's number among
   /// those of its client to this table, from 1 on.
   std::uint64_t number = 0;
-  std::uint64_t client = 0;              // a random number of who asks; of all but pull
-  std::uint64_t rows = 0;                // ids that follow, 8 bytes each; of open the bytes of its JSON
+  std::uint64_t client = 0;  // a random number of who asks; of all but pull
+  /// Ids that follow, 8 bytes each; of open the bytes of its JSON. save, restore and keep have there the
+  /// message's number among those of its client, and then the checkpoint's number, that and a Shards
+  /// (table_checkpoint.h), or those that stay.
+  std::uint64_t rows = 0;
   std::uint64_t rows_of_all_owners = 0;  // of step
 };
 static_assert(sizeof(StateHead) == 64);
@@ -52,7 +63,7 @@ static_assert(sizeof(StateHead) == 64);
 struct StateQuestion {
   StateHead head;
   std::span<const std::int64_t> ids;
-  std::span<const std::byte> rest;  // rows, sums, or JSON
+  std::span<const std::byte> rest;  // rows, sums, JSON, or of restore each ShardSum of the manifest
 };
 /// Throws kCorrupt.
 StateQuestion read_state_question(std::span<const std::byte> bytes);
@@ -72,6 +83,11 @@ struct OpenedTable {
 };
 RecycledBytes write_opened(const OpenedTable& opened);
 OpenedTable read_opened(std::span<const std::byte> answer);
+
+RecycledBytes write_shard_sum(const ShardSum& sum);
+ShardSum read_shard_sum(std::span<const std::byte> answer);
+RecycledBytes write_restored(const RestoredShard& restored);
+RestoredShard read_restored(std::span<const std::byte> answer);
 
 RecycledBytes write_steps_applied(std::int64_t steps);
 std::int64_t read_steps_applied(std::span<const std::byte> answer);

@@ -139,12 +139,9 @@ void LearnedTable::step_rows(const RowStep& step, std::span<const RowSums> by_ra
 
 void LearnedTable::for_each_learned(
     const std::function<void(std::int64_t row, const float* numbers)>& each) const {
-  for (std::int64_t row = 0, left = num_learned(); left > 0; ++row) {
-    const std::byte* place = store_.find(row);
-    if (place == nullptr) continue;
-    each(row, reinterpret_cast<const float*>(place));
-    --left;
-  }
+  store_.for_each_written([&each](std::int64_t row, const std::byte* bytes) {
+    each(row, reinterpret_cast<const float*>(bytes));
+  });
 }
 
 void LearnedTable::clear() {

@@ -55,6 +55,7 @@ class LearnedTable {
 
   /// Calls `each(row, numbers)` for learned rows, ascending; `numbers` are [row_numbers()].
   void for_each_learned(const std::function<void(std::int64_t row, const float* numbers)>& each) const;
+  const RowStore& store() const { return store_; }
   /// Forgets all that was learned.
   void clear();
   /// Puts a row back that clear() took; `numbers` are [row_numbers()], or its values alone.

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/memory_limits.h"
@@ -39,6 +42,26 @@ RowStore::RowStore(std::int64_t rows, std::size_t row_bytes, const char* what, c
                  fmt::format("{} of {} rows of {} bytes", what, rows, row_bytes), knobs);
   index_ = map<std::uint32_t>(index);
   memory_ = map<std::byte>(all);
+}
+
+void RowStore::for_each_written(
+    const std::function<void(std::int64_t row, const std::byte* bytes)>& each) const {
+  std::array<std::pair<std::int64_t, const std::byte*>, kRowsAhead * 4>
+      ahead{};  // asked for, and not read yet
+  std::size_t seen = 0;
+  const auto give = [&](std::size_t number) {
+    const auto& [row, bytes] = ahead[number % ahead.size()];
+    each(row, bytes);
+  };
+  const auto written = static_cast<std::size_t>(num_written());
+  for (std::int64_t row = 0; seen < written; ++row) {
+    const std::uint32_t place = index_.get()[row];
+    if (place == 0) continue;
+    if (seen >= ahead.size()) give(seen);
+    ahead[seen++ % ahead.size()] = {row, at(place)};
+    for (std::size_t b = 0; b < row_bytes_; b += 64) prefetch_line(at(place) + b);
+  }
+  for (std::size_t number = seen - std::min(seen, ahead.size()); number < seen; ++number) give(number);
 }
 
 void RowStore::clear() {

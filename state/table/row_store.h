@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "core/base/prefetch.h"
@@ -44,6 +45,8 @@ class RowStore {
     if (place == nullptr) return;
     for (std::size_t b = 0; b < row_bytes_; b += 64) prefetch_line_to_write(place + b);
   }
+  /// Calls `each(row, bytes)` for rows that were written, ascending.
+  void for_each_written(const std::function<void(std::int64_t row, const std::byte* bytes)>& each) const;
   /// Forgets all rows, and gives their memory back.
   void clear();
   /// Returns the bytes that written rows and the whole index take.

@@ -73,10 +73,11 @@ inline std::vector<float> learned_in_one_place(const Dataset& dataset, const Tab
   return values;
 }
 
-inline void learn(DistRows& rows, std::int64_t rank, std::int64_t ahead) {
-  for (std::int64_t step = rows.next_step(); step < kSteps; ++step) {
+/// Steps from where the rows are up to `end`.
+inline void learn(DistRows& rows, std::int64_t rank, std::int64_t ahead, std::int64_t end = kSteps) {
+  for (std::int64_t step = rows.next_step(); step < end; ++step) {
     while (static_cast<std::int64_t>(rows.steps_looked_at()) <= ahead &&
-           step + static_cast<std::int64_t>(rows.steps_looked_at()) < kSteps)
+           step + static_cast<std::int64_t>(rows.steps_looked_at()) < end)
       rows.look(read_by(rank, step + static_cast<std::int64_t>(rows.steps_looked_at())));
     std::vector<float> values(rows.ids().size() * kLearnedWidth);
     rows.read(values.data());

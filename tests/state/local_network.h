@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,8 +25,9 @@ namespace hopfeed::testing {
 /// An OwnerThread is an owner of some partitions, which can be started again.
 class OwnerThread {
  public:
-  OwnerThread(std::unique_ptr<Dataset> dataset, std::uint64_t seed)
-      : dataset_(std::move(dataset)), random_(seed) {
+  /// `folder` is that of its checkpoints.
+  OwnerThread(std::unique_ptr<Dataset> dataset, std::uint64_t seed, std::filesystem::path folder = {})
+      : dataset_(std::move(dataset)), folder_(std::move(folder)), random_(seed) {
     make();
     thread_ = std::thread([this] { run(); });
   }
@@ -69,9 +71,11 @@ class OwnerThread {
   }
   void make() {
     owner_ = std::make_unique<StateOwner>(
-        *dataset_, StateOwnerOptions{.now = [this] { return StateOwner::Clock::now() + passed_.load(); }});
+        *dataset_, StateOwnerOptions{.folder = folder_,
+                                     .now = [this] { return StateOwner::Clock::now() + passed_.load(); }});
   }
   const std::unique_ptr<Dataset> dataset_;
+  const std::filesystem::path folder_;
   std::atomic<std::chrono::seconds> passed_{std::chrono::seconds(0)};
   std::unique_ptr<StateOwner> owner_;
   std::mt19937_64 random_;

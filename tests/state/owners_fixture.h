@@ -16,13 +16,13 @@
 
 namespace hopfeed::testing {
 
-/// CutGraph is a graph of so many nodes in three partitions.
+/// CutGraph is a graph of so many nodes in some partitions, by default three.
 class CutGraph {
  public:
-  explicit CutGraph(std::int64_t num_nodes) {
+  explicit CutGraph(std::int64_t num_nodes, int partitions = 3, std::uint64_t seed = 5) {
     const TinyGraph graph =
         random_graph({.num_nodes = num_nodes, .num_edges = 2 * num_nodes, .num_train = 10});
-    write_tiny_dataset(folder_.path() / "data", graph, random_cut(graph, 3, 5));
+    write_tiny_dataset(folder_.path() / "data", graph, random_cut(graph, partitions, seed));
     whole_ = std::make_unique<Dataset>(folder_.path() / "data");
   }
   const Dataset& whole() const { return *whole_; }

@@ -446,7 +446,7 @@ TEST_F(TwoRanks, WhoGoesBackToACheckpointTellsThoseWhoWait_AndForgetsWhatWasHeld
   LearnedTable& table = table_.table_to_restore();
   const std::vector<float> values(kWidth, 7);
   table.restore(0, values);
-  table_.restored(5);
+  table_.restored(5, {});
   expect_in(waits.error(), "goes back to a checkpoint");
   EXPECT_EQ(table_.held_bytes(), 0U);
   EXPECT_EQ(table_.steps_applied(), 5);

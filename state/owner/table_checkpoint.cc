@@ -1,0 +1,146 @@
+// See table_checkpoint.h.
+#include "state/owner/table_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace hopfeed {
+namespace {
+
+std::int64_t first_partition_of(const OwnedTable& table) {
+  const std::vector<std::int64_t> partitions = table.rows.partitions();
+  return partitions.empty() ? 0 : partitions.front();
+}
+
+const RowStore& store_of(const OwnedTable& table) {
+  return table.tensor != nullptr ? table.tensor->store() : table.embedding->table().store();
+}
+
+/// Of another cut or of other partitions, its rows may lie at other owners, and theirs here.
+bool is_own(const ShardFile& file, const OwnedTable& table) {
+  if (file.head().partitions != table.rows.partitions() ||
+      file.head().num_partitions != table.rows.num_partitions())
+    return false;
+  bool own = true;
+  file.for_each([&](std::span<const std::int64_t> ids, const std::byte*) {
+    own = std::ranges::all_of(ids, [&](std::int64_t id) { return table.rows.row_of_original(id) >= 0; });
+    return own;
+  });
+  return own;
+}
+
+std::unique_ptr<ShardFile> opened(const std::filesystem::path& checkpoint, const ShardSum& sum,
+                                  const OwnedTable& table) {
+  const std::filesystem::path path = shard_path(checkpoint, table.spec.name, sum.first_partition);
+  std::unique_ptr<ShardFile> file;
+  try {
+    file = std::make_unique<ShardFile>(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("table '{}' goes back to a checkpoint whose shard {} is not there; an owner of "
+                            "other partitions than before reads the shards of all: put them into one folder",
+                            table.spec.name, path.string()));
+  }
+  const ShardHead& head = file->head();
+  require_valid(head.fingerprint == table.fingerprint,
+                fmt::format("{} is of another dataset; go back to a checkpoint of this one", path.string()));
+  head.spec.require_same(table.spec);
+  if (file->sum() != sum)
+    throw Error(
+        ErrorCode::kCorrupt,
+        fmt::format("{} is not the file that the checkpoint names; go back to another one", path.string()));
+  return file;
+}
+
+std::vector<std::unique_ptr<ShardFile>> shards_of(const std::filesystem::path& checkpoint,
+                                                  std::span<const ShardSum> shards, Shards which,
+                                                  const OwnedTable& table) {
+  std::vector<std::unique_ptr<ShardFile>> files;
+  const auto own = std::ranges::find(shards, first_partition_of(table), &ShardSum::first_partition);
+  if (which == Shards::kOwn && own != shards.end()) {
+    files.push_back(opened(checkpoint, *own, table));
+    if (is_own(*files.front(), table)) return files;
+    files.clear();
+  }
+  for (const ShardSum& sum : shards) files.push_back(opened(checkpoint, sum, table));
+  return files;
+}
+
+}  // namespace
+
+ShardSum save_table(const std::filesystem::path& checkpoint, const OwnedTable& table) {
+  ShardHead head{.spec = table.spec,
+                 .fingerprint = table.fingerprint,
+                 .partitions = table.rows.partitions(),
+                 .num_partitions = table.rows.num_partitions(),
+                 .steps = 0,
+                 .count = {},
+                 .rows = store_of(table).num_written(),
+                 .row_bytes = stored_row_bytes(table.spec)};
+  if (table.embedding != nullptr) {
+    head.steps = table.embedding->steps_applied();
+    head.count = table.embedding->table().count();
+  }
+  ShardWriter out(shard_path(checkpoint, table.spec.name, first_partition_of(table)), head);
+  store_of(table).for_each_written(
+      [&](std::int64_t row, const std::byte* bytes) { out.add(table.rows.original_id(row), bytes); });
+  return out.commit();
+}
+
+RestoredShard restore_table(const std::filesystem::path& checkpoint, std::span<const ShardSum> shards,
+                            Shards which, const OwnedTable& table) {
+  require_valid(!shards.empty(),
+                fmt::format("table '{}' is to go back to a checkpoint without shards", table.spec.name));
+  const std::vector<std::unique_ptr<ShardFile>> files = shards_of(checkpoint, shards, which, table);
+  const ShardHead& head = files.front()->head();
+  for (const std::unique_ptr<ShardFile>& file : files)
+    if (file->head().steps != head.steps || file->head().count != head.count)
+      throw Error(ErrorCode::kCorrupt, fmt::format("shards of table '{}' in {} are of different steps",
+                                                   table.spec.name, checkpoint.string()));
+  LearnedTable* const learned = table.embedding != nullptr ? &table.embedding->table_to_restore() : nullptr;
+  if (learned == nullptr) table.tensor->clear();
+  std::int64_t restored = 0;
+  for (const std::unique_ptr<ShardFile>& file : files)
+    file->for_each([&](std::span<const std::int64_t> ids, const std::byte* rows) {
+      for (const std::int64_t id : ids) {
+        const std::int64_t row = table.rows.row_of_original(id);
+        if (row >= 0) {
+          ++restored;
+          if (learned != nullptr)
+            learned->restore(row, {reinterpret_cast<const float*>(rows),
+                                   static_cast<std::size_t>(learned->row_numbers())});
+          else
+            table.tensor->restore(row, rows);
+        }
+        rows += head.row_bytes;
+      }
+      return true;
+    });
+  if (learned != nullptr) table.embedding->restored(head.steps, head.count);
+  return {.rows = restored, .steps = head.steps};
+}
+
+void keep_checkpoints(const std::filesystem::path& folder, std::uint64_t run,
+                      std::span<const std::int64_t> kept, const OwnedTable& table) {
+  const std::filesystem::path of_run = checkpoint_folder(folder, run, 0).parent_path();
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(of_run, none)) {
+    const std::string name = entry.path().filename().string();
+    std::int64_t checkpoint = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), checkpoint);
+    if (error != std::errc() || end != name.data() + name.size()) continue;  // not ours
+    if (std::ranges::find(kept, checkpoint) != kept.end()) continue;
+    std::filesystem::remove(shard_path(entry.path(), table.spec.name, first_partition_of(table)), none);
+    std::filesystem::remove(entry.path(), none);  // where it is empty
+  }
+}
+
+}  // namespace hopfeed
