@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -21,6 +24,7 @@ namespace {
 constexpr std::uint64_t kMagic = 0x3144524148534648;       // "HFSHARD1"
 constexpr std::size_t kBlockRows = 16'384;                 // ids first, then rows
 constexpr std::int64_t kHandOver = std::int64_t{8} << 20;  // bytes that are not yet on their way to the disk
+constexpr std::size_t kPart = std::size_t{4} << 20;        // bytes that are read at a time
 constexpr std::int64_t kMaxPartitions = 65'536;
 
 struct FileHead {
@@ -162,20 +166,25 @@ ShardSum ShardWriter::commit() {
 
 // ---- read
 
-ShardFile::ShardFile(const std::filesystem::path& path) : file_(path) {
-  const std::span<const std::byte> bytes = file_.bytes();
+ShardFile::ShardFile(const std::filesystem::path& path)
+    : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (!file_) throw_errno("cannot read " + path.string(), errno);
+  struct stat stat {};
+  if (fstat(file_.get(), &stat) != 0) throw_errno("cannot read " + path.string(), errno);
+  bytes_ = static_cast<std::size_t>(stat.st_size);
   FileHead head;
-  std::uint64_t xxh3 = 0;
-  if (bytes.size() < sizeof head + sizeof xxh3) damaged("it is too short");
-  std::memcpy(&head, bytes.data(), sizeof head);
+  if (bytes_ < sizeof head + sizeof xxh3_) damaged("it is too short");
+  read(0, std::as_writable_bytes(std::span(&head, 1)));
   if (head.magic != kMagic) damaged("it is no shard");
-  const std::size_t behind = bytes.size() - sizeof xxh3;
-  std::memcpy(&xxh3, bytes.data() + behind, sizeof xxh3);
-  if (XXH3_64bits(bytes.data(), behind) != xxh3) damaged("its checksum is another one");
+  const std::size_t behind = bytes_ - sizeof xxh3_;
+  read(behind, std::as_writable_bytes(std::span(&xxh3_, 1)));
+  if (digest(behind) != xxh3_) damaged("its checksum is another one");
   if (head.json_bytes > behind - sizeof head || head.json_bytes % 8 != 0 || head.json_bytes > kMaxOpenBytes)
     damaged("its head is too long");
+  std::string text(head.json_bytes, ' ');
+  read(sizeof head, std::as_writable_bytes(std::span(text)));
   try {
-    head_ = from_text({reinterpret_cast<const char*>(bytes.data()) + sizeof head, head.json_bytes});
+    head_ = from_text(text);
   } catch (const Error& error) {
     damaged(error.message());
   }
@@ -190,26 +199,51 @@ ShardFile::ShardFile(const std::filesystem::path& path) : file_(path) {
 
 void ShardFile::damaged(const std::string& why) const {
   throw Error(ErrorCode::kCorrupt,
-              fmt::format("{} is damaged: {}; go back to an older checkpoint", file_.path().string(), why));
+              fmt::format("{} is damaged: {}; go back to an older checkpoint", path_.string(), why));
+}
+
+void ShardFile::read(std::size_t at, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t got = pread(file_.get(), out.data(), out.size(), static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno("cannot read " + path_.string(), errno);
+    if (got == 0) damaged("it was cut short");
+    out = out.subspan(static_cast<std::size_t>(got));
+    at += static_cast<std::size_t>(got);
+  }
+}
+
+/// Of its first bytes.
+std::uint64_t ShardFile::digest(std::size_t bytes) const {
+  const auto hash = new_hash();
+  std::vector<std::byte> part(std::min(bytes, kPart));
+  for (std::size_t at = 0; at < bytes; at += part.size()) {
+    part.resize(std::min(bytes - at, kPart));
+    read(at, part);
+    XXH3_64bits_update(hash.get(), part.data(), part.size());
+  }
+  return XXH3_64bits_digest(hash.get());
 }
 
 ShardSum ShardFile::sum() const {
-  const std::span<const std::byte> bytes = file_.bytes();
-  ShardSum sum{.first_partition = first_of(head_.partitions), .rows = head_.rows, .bytes = std::ssize(bytes)};
-  std::memcpy(&sum.xxh3, bytes.data() + bytes.size() - sizeof sum.xxh3, sizeof sum.xxh3);
-  return sum;
+  return {.first_partition = first_of(head_.partitions),
+          .rows = head_.rows,
+          .bytes = static_cast<std::int64_t>(bytes_),
+          .xxh3 = xxh3_};
 }
 
 void ShardFile::for_each(const std::function<bool(std::span<const std::int64_t> original_ids,
                                                   const std::byte* rows)>& each) const {
-  const std::byte* at = file_.bytes().data() + first_row_;
-  for (auto left = static_cast<std::size_t>(head_.rows); left > 0;) {
-    const std::size_t count = std::min(left, kBlockRows);
-    const std::span ids(reinterpret_cast<const std::int64_t*>(at), count);
-    at += ids.size_bytes();
-    if (!each(ids, at)) return;
-    at += padded(count * static_cast<std::size_t>(head_.row_bytes));
-    left -= count;
+  std::size_t at = first_row_;
+  std::vector<std::int64_t> ids;
+  std::vector<std::byte> rows;
+  for (auto left = static_cast<std::size_t>(head_.rows); left > 0; left -= ids.size()) {
+    ids.resize(std::min(left, kBlockRows));
+    rows.resize(padded(ids.size() * static_cast<std::size_t>(head_.row_bytes)));
+    read(at, std::as_writable_bytes(std::span(ids)));
+    read(at + ids.size() * sizeof ids[0], rows);
+    at += ids.size() * sizeof ids[0] + rows.size();
+    if (!each(ids, rows.data())) return;
   }
 }
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/atomic_file.h"
-#include "core/base/mapped_file.h"
+#include "core/base/owned_fd.h"
 #include "state/owner/table_spec.h"
 #include "state/table/row_formulas.h"
 
@@ -85,7 +85,8 @@ class ShardWriter {
   std::int64_t rows_written_ = 0, bytes_ = 0, handed_over_ = 0;  // bytes that the disk has been told of
 };
 
-/// A ShardFile is one that is read: a mapping, whose bytes were found to be those that were written.
+/// A ShardFile is one that is read, and whose bytes were found to be those that were written. It is not
+/// mapped: who cuts a file short that is mapped ends the server.
 class ShardFile {
  public:
   /// Throws kNotFound where there is no such file, kCorrupt naming it where it is damaged or none.
@@ -101,7 +102,13 @@ class ShardFile {
  private:
   [[noreturn]] void damaged(const std::string& why) const;
 
-  const MappedFile file_;
+  std::uint64_t digest(std::size_t bytes) const;
+  void read(std::size_t at, std::span<std::byte> out) const;
+
+  const std::filesystem::path path_;
+  const OwnedFd file_;
+  std::size_t bytes_ = 0;
+  std::uint64_t xxh3_ = 0;
   ShardHead head_;
   std::size_t first_row_ = 0;  // where it begins
 };
