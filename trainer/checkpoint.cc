@@ -20,7 +20,7 @@
 #include "core/base/json_fields.h"
 #include "core/base/json_text.h"
 #include "core/base/owned_fd.h"
-#include "trainer/sparse_embedding.h"
+#include "trainer/dist_embedding.h"
 
 namespace hopfeed {
 
@@ -171,7 +171,7 @@ torch::Tensor on_host(const torch::Tensor& tensor) {
 
 /// What Module::save does, but for learned rows, and in the host's memory.
 void save_module(const torch::nn::Module& model, OutputArchive& archive, Rows rows) {
-  if (const auto* table = dynamic_cast<const SparseEmbeddingImpl*>(&model))
+  if (const auto* table = dynamic_cast<const DistEmbeddingImpl*>(&model))
     return rows == Rows::kValues ? table->save_values(archive) : table->save(archive);
   for (const auto& parameter : model.named_parameters(/*recurse=*/false))
     archive.write(parameter.key(), on_host(parameter.value()));
@@ -231,7 +231,7 @@ void move_state(torch::optim::Optimizer& optimizer, torch::Device device) {
 /// Values are copied into the parameters that are there: Module::load would give them new memory, and with it
 /// lose the hooks by which the reducer sees their gradients.
 void load_parameters(InputArchive& archive, torch::nn::Module& model) {
-  if (auto* table = dynamic_cast<SparseEmbeddingImpl*>(&model))
+  if (auto* table = dynamic_cast<DistEmbeddingImpl*>(&model))
     return table->load(archive);  // it has no parameters that a reducer sees
   const torch::NoGradGuard no_gradients;
   for (auto& parameter : model.named_parameters(/*recurse=*/false)) {
@@ -247,13 +247,18 @@ void load_parameters(InputArchive& archive, torch::nn::Module& model) {
   }
 }
 
+std::string state_in(InputArchive& archive) {
+  torch::Tensor state;
+  return archive.try_read("state", state, true) ? to_text(state) : "";
+}
+
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
-                     const Settings& settings, World& world) {
+                     const Settings& settings, World& world, const std::string& state) {
   const torch::Tensor generators = world.gather(state_of(generators_of(device_of(model))));
-  if (world.rank() != 0) return;
+  if (world.rank() != 0 || path.empty()) return;
   OutputArchive archive, model_archive, optimizer_archive;
   save_module(model, model_archive, Rows::kWhole);
   optimizer.save(optimizer_archive);
@@ -262,10 +267,11 @@ void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model
   archive.write("progress", to_byte_tensor(nonfinite_as_text(progress).dump()), /*is_buffer=*/true);
   archive.write("settings", to_byte_tensor(nlohmann::json(settings).dump()), /*is_buffer=*/true);
   archive.write("generators", generators, /*is_buffer=*/true);
+  if (!state.empty()) archive.write("state", to_byte_tensor(state), /*is_buffer=*/true);
   replace_file(path, archive);
 }
 
-TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
+LoadedCheckpoint load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world) {
   const std::string bytes = broadcast_text(world.rank() == 0 ? read_all(path) : "", world);
   return reading(path, [&] {
@@ -285,7 +291,16 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::M
       set_state(generators_of(device_of(model)), generators[world.rank()]);
     const nlohmann::json progress = nonfinite_as_number(parse_json(to_text(progress_text)));
     require_cursor(progress, path);
-    return progress.get<TrainingProgress>();
+    return LoadedCheckpoint{.progress = progress.get<TrainingProgress>(), .state = state_in(archive)};
+  });
+}
+
+std::string state_of_checkpoint(const std::filesystem::path& path) {
+  const std::string bytes = read_all(path);
+  return reading(path, [&] {
+    InputArchive archive;
+    archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
+    return state_in(archive);
   });
 }
 

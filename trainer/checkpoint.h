@@ -5,7 +5,7 @@
 //
 // The file is a LibTorch archive of: "model", "optimizer", "progress" (JSON of TrainingProgress), "settings"
 // (JSON), "generators" (uint8 [ranks, bytes]: of the CPU, and behind it that of the model's device, where
-// that is another). It is read through the host's memory, so a run may go on on another device; to the last
+// that is another), and where rows are learned at owners "state" (JSON of StateManifest, learned_state.h). It is read through the host's memory, so a run may go on on another device; to the last
 // bit it ends alike on the same kind of device only.
 #pragma once
 #include <torch/torch.h>
@@ -22,18 +22,25 @@ namespace hopfeed {
 /// Settings must be the same in the run that goes on: name -> value as text. A difference is refused by name.
 using Settings = std::map<std::string, std::string>;
 
-/// Saves a checkpoint. All ranks call it together; rank 0 writes. Throws kIo or kNoSpace naming the file.
+/// Saves a checkpoint. All ranks call it together; rank 0 writes, unless its `path` is empty. `state` is a
+/// manifest; empty: there is none. Throws kIo or kNoSpace naming the file.
 void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
-                     const Settings& settings, World& world);
+                     const Settings& settings, World& world, const std::string& state = "");
 
 /// Loads a checkpoint. All ranks call it together; rank 0 reads, so only its machine needs the file. With
 /// another number of ranks than before, generators keep the state that they have; so does the device's on
 /// another kind of device. Throws kNotFound, kCorrupt, and kInvalid for other settings.
-TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
+struct LoadedCheckpoint {
+  TrainingProgress progress;
+  std::string state;  // the manifest; empty: there is none
+};
+LoadedCheckpoint load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world);
+/// Returns the manifest alone. Throws kNotFound and kCorrupt.
+std::string state_of_checkpoint(const std::filesystem::path& path);
 
-/// Saves the parameters alone, of learned rows (sparse_embedding.h) the values: PyTorch reads it with
+/// Saves the parameters alone, of learned rows (dist_embedding.h) the values: PyTorch reads it with
 /// torch.jit.load(path).state_dict(), on machines without the model's device too. The file appears whole or
 /// not at all.
 void save_model(const std::filesystem::path& path, const torch::nn::Module& model);

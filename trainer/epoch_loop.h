@@ -3,7 +3,8 @@
 // step learns from and what a score is, a TrainingTask says (trainer.cc, link_trainer.cc).
 //
 // A run is a function of its options: killed at any moment and started again by torchrun, it takes its last
-// checkpoint and ends with the same losses, to the last bit.
+// checkpoint and ends with the same losses, to the last bit. Where an owner of learned rows loses them, all
+// ranks go back to the last checkpoint in the same processes, with the same end.
 #pragma once
 #include <torch/torch.h>
 
@@ -18,6 +19,7 @@
 #include "trainer/batch_prefetcher.h"
 #include "trainer/checkpoint.h"
 #include "trainer/gradient_reducer.h"
+#include "trainer/learned_state.h"
 #include "trainer/training_progress.h"
 #include "trainer/world.h"
 
@@ -52,12 +54,15 @@ struct EpochLoopOptions {
   std::int64_t epochs = 1;
   std::int64_t max_batches = 0;       // of an epoch, over all ranks; 0: all
   std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
+  std::int64_t keep = 3;              // checkpoints: the last one, and those before it
   std::uint64_t seed = 0;             // of dropout
   std::filesystem::path out;  // rank 0 keeps <name>.pt and <name>.checkpoint here; empty: nothing is kept
   std::string name = "model";
   Resume resume = Resume::kAfterRestart;
   torch::Device device = torch::kCPU;  // of the model; batches are copied there, one ahead of the step
   bool copy_batches = false;           // on the CPU too
+  Owners owners;                       // of learned rows
+  DatasetMeta dataset;                 // whose rows these are
 };
 
 /// BatchLoss is the loss of one batch: the sum over what is learned from (labelled seeds, links), and how
@@ -74,6 +79,8 @@ class TrainingTask {
   /// Returns a batch as loss() and those who evaluate read it. It is called one batch ahead.
   virtual AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) = 0;
   virtual BatchLoss loss(const AnyBatchTensors& batch) = 0;
+  /// Asks owners for the rows that a batch reads. It is called before its loss(), one batch ahead of it.
+  virtual void look(const AnyBatchTensors& /*batch*/) {}
   /// Does, behind the optimizer's step, what the optimizer does not know.
   virtual void after_step() {}
   /// Writes an epoch's scores into the row, behind its steps, and returns the score of which the best epoch
@@ -101,20 +108,40 @@ class EpochLoop {
   void evaluate(TrainingTask& task, BatchStream& stream,
                 const std::function<void(const AnyBatchTensors&)>& each);
 
+  /// Takes the rows at owners back to those of the best epoch, for the model that keep_best() has kept.
+  void restore_best_rows();
+
   const TrainingProgress& progress() const { return progress_; }
+  /// Returns how often all went back, and how many batches were computed again.
+  struct Returns {
+    std::int64_t times = 0, batches = 0;
+  };
+  const Returns& returns() const { return returns_; }
+  /// Returns how many rows at owners were learned, at the last checkpoint; on rank 0.
+  std::int64_t learned_rows() const { return manifest_.now.rows(); }
   /// Returns the file of the best epoch's model, on rank 0; call it only with an output folder.
   std::filesystem::path model_path() const { return options_.out / (options_.name + ".pt"); }
 
  private:
   std::filesystem::path checkpoint_path() const { return options_.out / (options_.name + ".checkpoint"); }
+  std::filesystem::path older_checkpoint(std::int64_t age) const;
   void resume();
+  void begin_afresh();
   void checkpoint();
+  bool save_state();
+  void remove_old_state();
+  void go_back();
+  void load(const std::filesystem::path& path);
+  template <class Body>
+  void unless_lost(const Body& body);
   std::int64_t steps_of_epoch() const;
   void train_epoch(TrainingTask& task);
   void train_batch(TrainingTask& task, const AnyBatchTensors& batch);
-  BatchPrefetcher prefetcher(TrainingTask& task, BatchStream& stream, std::int64_t most);
+  enum class Batches { kLearned, kEvaluated };
+  BatchPrefetcher prefetcher(TrainingTask& task, BatchStream& stream, std::int64_t most, Batches batches);
   bool stop_asked() const { return callbacks_.stop && callbacks_.stop(); }
   void look_for_stop();
+  std::int64_t batches_so_far() const;
   double mean_loss() const;
   void report_step(std::int64_t step, std::int64_t steps) const;
   void finish_epoch(TrainingTask& task);
@@ -128,6 +155,12 @@ class EpochLoop {
   GradientReducer reducer_;
   BatchStream& stream_;
   std::optional<CopyStream> copies_;  // none where batches are read in their slots
+  LearnedState state_;
+  StateManifest manifest_;  // of the last checkpoint; on rank 0
+  bool lost_ = false;       // an owner has lost what this rank needs
+  std::string why_lost_;
+  Returns returns_;
+  std::int64_t returns_in_vain_ = 0;  // since the last checkpoint
   TrainingProgress progress_;
   TierCounts tiers_;                               // as below
   GpuUse gpu_;                                     // its batches as below; its memory is that of now

@@ -14,8 +14,7 @@ void check(const HeteroOptions& options) {
   options.batch.validate();
   const auto hops = options.batch.fanouts.size();
   require_valid(hops > 0, "HeteroSage needs a hop at least; give fanouts");
-  require_valid(!options.batch.dataset_ids,
-                "HeteroSage's learned rows go by original ids; leave " + marked("dataset_ids") + " out");
+  require_ids_of_rows(options.owners, options.batch, "HeteroSage");
   require_valid(options.hidden > 0 && options.hidden <= kMaxHidden,
                 marked("hidden") + " is " + std::to_string(options.hidden) + "; use 1 to " +
                     std::to_string(kMaxHidden));
@@ -59,27 +58,25 @@ HeteroSageImpl::HeteroSageImpl(const HeteroOptions& options) : options_(options)
 
 void HeteroSageImpl::make_embeddings(const HopTypes& reach) {
   const std::size_t types = options_.dataset.node_types.size();
-  embeddings_.assign(types, SparseEmbedding(nullptr));
+  embeddings_.assign(types, DistEmbedding(nullptr));
   for (std::size_t t = 0; t < types; ++t) {
     const NodeTypeMeta& type = options_.dataset.node_types[t];
     if (!reach.reaches(static_cast<int>(t)) || feature_width(type) > 0) continue;
     require_valid(
-        type.count <= kMaxEmbeddingElements / options_.hidden,
+        options_.owners.network != nullptr || type.count <= kMaxEmbeddingElements / options_.hidden,
         "node type '" + type.name + "' has no features 'x' and " + std::to_string(type.count) +
             " nodes, too many to learn " + std::to_string(options_.hidden) +
-            " numbers for each; import it with features, or leave the edge types to it out by fanouts of 0");
-    embeddings_[t] =
-        register_module("embedding_" + module_name(type.name),
-                        SparseEmbedding(LearnedTableOptions{.rows = type.count,
-                                                            .width = options_.hidden,
-                                                            .seed = options_.seed + t,
-                                                            .optimizer = {.lr = options_.embedding_lr}}));
+            " numbers for each in one place; import it with features, give them owners, or leave the edge "
+            "types to it out by fanouts of 0");
+    embeddings_[t] = register_module(
+        "embedding_" + module_name(type.name),
+        learned_rows_of(options_.owners, type, options_.hidden, options_.seed + t, options_.embedding_lr));
   }
 }
 
 torch::Tensor HeteroSageImpl::input(int node_type, const NodeTensors& in) {
   const torch::Dtype dtype = parameters().front().scalar_type();
-  SparseEmbedding& embedding = embeddings_[static_cast<std::size_t>(node_type)];
+  DistEmbedding& embedding = embeddings_[static_cast<std::size_t>(node_type)];
   if (!embedding.is_empty()) return embedding->forward(in.n_id).to(dtype);
   return input_features(nodes(node_type), in, dtype);
 }
@@ -93,12 +90,6 @@ torch::Tensor HeteroSageImpl::forward(const TypedBatchTensors& batch) {
     if (encoder_->types().reaches(t) && batch.nodes[t].num_nodes() > 0) h[t] = input(t, batch.nodes[t]);
   }
   return encoder_->forward(batch, std::move(h), is_training())[options_.seed_type];
-}
-
-void HeteroSageImpl::step_learned_rows(World& world) {
-  for (SparseEmbedding& embedding : embeddings_) {
-    if (!embedding.is_empty()) embedding->step(world);
-  }
 }
 
 SeedLogits HeteroSageImpl::at_seeds(const AnyBatchTensors& batch) {

@@ -1,5 +1,5 @@
 // HeteroSage is GraphSAGE on graphs of several node and edge types, as a classifier of the nodes of one type:
-// the layers of hetero_encoder.h on features, or on learned rows (sparse_embedding.h) of the node types that
+// the layers of hetero_encoder.h on features, or on learned rows (dist_embedding.h) of the node types that
 // have none.
 #pragma once
 #include <torch/torch.h>
@@ -12,8 +12,8 @@
 #include "core/dataset/dataset_meta.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/hetero_encoder.h"
+#include "trainer/learned_state.h"
 #include "trainer/node_classifier.h"
-#include "trainer/sparse_embedding.h"
 #include "trainer/world.h"
 
 namespace hopfeed {
@@ -26,6 +26,7 @@ struct HeteroOptions {
   double dropout = 0.3;
   std::uint64_t seed = 0;       // of learned rows' first values
   double embedding_lr = 0.003;  // of learned rows
+  Owners owners = {};           // of learned rows; whole at each trainer without
 };
 
 class HeteroSageImpl : public NodeClassifier {
@@ -43,10 +44,13 @@ class HeteroSageImpl : public NodeClassifier {
 
   std::int64_t num_classes() const override { return nodes(options_.seed_type).num_classes; }
   std::vector<LayerMaps> layers() const override { return encoder_->layers(); }
-  SparseEmbedding learned_rows(int node_type) const override {
+  DistEmbedding learned_rows(int node_type) const override {
     return embeddings_[static_cast<std::size_t>(node_type)];
   }
-  void step_learned_rows(World& world) override;
+  void look(const AnyBatchTensors& batch) override {
+    look_at_rows(embeddings_, std::get<TypedBatchTensors>(batch));
+  }
+  void step_learned_rows(World& world) override { step_rows(embeddings_, world); }
   const HeteroOptions& options() const { return options_; }
 
  private:
@@ -55,7 +59,7 @@ class HeteroSageImpl : public NodeClassifier {
   torch::Tensor input(int node_type, const NodeTensors& in);
 
   HeteroOptions options_;
-  std::vector<SparseEmbedding> embeddings_;  // by node type; empty where it has features or is not reached
+  std::vector<DistEmbedding> embeddings_;  // by node type; empty where it has features or is not reached
   std::optional<HeteroEncoder> encoder_;
 };
 TORCH_MODULE(HeteroSage);

@@ -137,10 +137,11 @@ class Inference {
   /// Behind the last layer that is done; before the first the features, or what is learned in their place.
   torch::Tensor input(int node_type, const Chunk& chunk) const {
     if (h_[node_type].defined()) return chunk.of(h_[node_type]);
-    SparseEmbedding embedding = model_.learned_rows(node_type);
+    DistEmbedding embedding = model_.learned_rows(node_type);
     if (embedding.is_empty()) return attr_rows(dataset_.attr(node_type, "x"), chunk).to(dtype_);
-    torch::Tensor ids = torch::arange(chunk.first, chunk.first + chunk.rows(), torch::kInt64),
-                  original = ids.clone();
+    torch::Tensor ids = torch::arange(chunk.first, chunk.first + chunk.rows(), torch::kInt64);
+    if (embedding->at_owners()) return embedding->forward(ids).to(dtype_);
+    torch::Tensor original = ids.clone();
     dataset_.original_ids(node_type,
                           {ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())},
                           original.mutable_data_ptr<std::int64_t>());

@@ -12,8 +12,7 @@ namespace {
 
 void check(const LinkModelOptions& options) {
   options.batch.validate();
-  require_valid(!options.batch.dataset_ids,
-                "a link model's learned rows go by original ids; leave " + marked("dataset_ids") + " out");
+  require_ids_of_rows(options.owners, options.batch, "a link model");
   require_valid(options.hidden > 0 && options.hidden <= kMaxHidden,
                 marked("hidden") + " is " + std::to_string(options.hidden) + "; use 1 to " +
                     std::to_string(kMaxHidden));
@@ -54,20 +53,17 @@ LinkModelImpl::LinkModelImpl(const LinkModelOptions& options)
 
 void LinkModelImpl::make_embeddings(const HopTypes& types) {
   const std::vector<NodeTypeMeta>& nodes = options_.dataset.node_types;
-  embeddings_.assign(nodes.size(), SparseEmbedding(nullptr));
+  embeddings_.assign(nodes.size(), DistEmbedding(nullptr));
   for (std::size_t t = 0; t < nodes.size(); ++t) {
     if (!types.reaches(static_cast<int>(t)) || feature_width(nodes[t]) > 0) continue;
-    embeddings_[t] =
-        register_module("embedding_" + module_name(nodes[t].name),
-                        SparseEmbedding(LearnedTableOptions{.rows = nodes[t].count,
-                                                            .width = options_.hidden,
-                                                            .seed = options_.seed + t,
-                                                            .optimizer = {.lr = options_.embedding_lr}}));
+    embeddings_[t] = register_module(
+        "embedding_" + module_name(nodes[t].name),
+        learned_rows_of(options_.owners, nodes[t], options_.hidden, options_.seed + t, options_.embedding_lr));
   }
 }
 
 torch::Tensor LinkModelImpl::input(int node_type, const NodeTensors& nodes) {
-  SparseEmbedding& embedding = embeddings_[static_cast<std::size_t>(node_type)];
+  DistEmbedding& embedding = embeddings_[static_cast<std::size_t>(node_type)];
   if (!embedding.is_empty()) return embedding->forward(nodes.n_id);
   return input_features(options_.dataset.node_types[static_cast<std::size_t>(node_type)], nodes,
                         torch::kFloat32);
@@ -94,16 +90,10 @@ torch::Tensor LinkModelImpl::forward(const TypedBatchTensors& batch) {
   return score_->forward(torch::relu(both_->forward(pairs))).squeeze(1);
 }
 
-void LinkModelImpl::step_embeddings(World& world) {
-  for (SparseEmbedding& embedding : embeddings_) {
-    if (!embedding.is_empty()) embedding->step(world);
-  }
-}
-
 std::int64_t LinkModelImpl::num_learned_rows() const {
   std::int64_t rows = 0;
-  for (const SparseEmbedding& embedding : embeddings_) {
-    if (!embedding.is_empty()) rows += embedding->table().num_learned();
+  for (const DistEmbedding& embedding : embeddings_) {
+    if (!embedding.is_empty() && !embedding->at_owners()) rows += embedding->table().num_learned();
   }
   return rows;
 }

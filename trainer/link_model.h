@@ -1,6 +1,6 @@
 // LinkModel is a link predictor: two towers and an edge classifier, as in PyG's tutorial on bipartite graphs.
 // The towers are the layers of hetero_encoder.h that end at the links' source and destination types, on
-// features, or on learned rows (sparse_embedding.h) of the node types that have none; the classifier is a
+// features, or on learned rows (dist_embedding.h) of the node types that have none; the classifier is a
 // perceptron of one hidden layer on both ends' vectors side by side:
 //
 //   score(u, v) = w * relu(W [z_u, z_v] + b) + c
@@ -18,7 +18,7 @@
 #include "core/dataset/dataset_meta.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/hetero_encoder.h"
-#include "trainer/sparse_embedding.h"
+#include "trainer/learned_state.h"
 #include "trainer/world.h"
 
 namespace hopfeed {
@@ -31,6 +31,7 @@ struct LinkModelOptions {
   double dropout = 0;
   std::uint64_t seed = 0;       // of learned rows' first values
   double embedding_lr = 0.001;  // of learned rows
+  Owners owners = {};           // of learned rows; whole at each trainer without
 };
 
 class LinkModelImpl : public torch::nn::Module {
@@ -40,12 +41,14 @@ class LinkModelImpl : public torch::nn::Module {
   /// Returns the scores (logits) of the batch's links, [P + N] in the order of edge_label_index. Throws
   /// kInvalid where hops, widths or the kind of negatives do not fit.
   torch::Tensor forward(const TypedBatchTensors& batch);
+  /// Asks ahead for the learned rows at owners that a batch reads.
+  void look(const TypedBatchTensors& batch) { look_at_rows(embeddings_, batch); }
   /// Takes the optimizer's step of the learned rows, beside that of parameters(), which they are not among.
   /// All ranks call it together.
-  void step_embeddings(World& world);
+  void step_embeddings(World& world) { step_rows(embeddings_, world); }
 
   const LinkModelOptions& options() const { return options_; }
-  std::int64_t num_learned_rows() const;  // rows that a step has moved, of all types
+  std::int64_t num_learned_rows() const;  // that a step has moved, of all types; of those that lie whole here
 
  private:
   void make_embeddings(const HopTypes& types);
@@ -53,7 +56,7 @@ class LinkModelImpl : public torch::nn::Module {
 
   LinkModelOptions options_;
   int link_type_, src_type_, dst_type_;
-  std::vector<SparseEmbedding> embeddings_;  // by node type; empty where it has features or is not reached
+  std::vector<DistEmbedding> embeddings_;  // by node type; empty where it has features or is not reached
   std::optional<HeteroEncoder> encoder_;
   torch::nn::Linear both_{nullptr}, score_{nullptr};
 };

@@ -9,7 +9,7 @@
 #include "core/dataset/dataset_meta.h"
 #include "stream/loader_options.h"
 #include "trainer/batch_tensors.h"
-#include "trainer/sparse_embedding.h"
+#include "trainer/dist_embedding.h"
 #include "trainer/world.h"
 
 namespace hopfeed {
@@ -44,9 +44,10 @@ class NodeClassifier : public torch::nn::Module {
   virtual SeedLogits at_seeds(const AnyBatchTensors& batch) = 0;
   virtual std::int64_t num_classes() const = 0;
   virtual std::vector<LayerMaps> layers() const = 0;
-  /// Returns the rows, by original id, that are learned in place of features; empty where the type has
-  /// features.
-  virtual SparseEmbedding learned_rows(int /*node_type*/) const { return nullptr; }
+  /// Returns the rows that are learned in place of features; empty where the type has features.
+  virtual DistEmbedding learned_rows(int /*node_type*/) const { return nullptr; }
+  /// Asks ahead for those at owners that a batch reads.
+  virtual void look(const AnyBatchTensors& /*batch*/) {}
   /// Takes their optimizer's step, beside that of parameters(), which they are not among. All ranks call it
   /// together.
   virtual void step_learned_rows(World& /*world*/) {}

@@ -127,7 +127,7 @@ void translate_torch_errors(const std::string& what, const std::function<void()>
   }
 }
 
-World::World(const WorldOptions& options) {
+World::World(const WorldOptions& options) : timeout_(options.timeout) {
   if (options.backend != "auto" && options.backend != "gloo" && options.backend != "nccl") {
     throw Error(ErrorCode::kInvalid,
                 marked("backend") + " is '" + options.backend + "'; use auto, gloo or nccl");
@@ -190,7 +190,10 @@ World::~World() = default;
 
 std::vector<double> World::sum(std::vector<double> values) {
   values.push_back(wishes_to_stop_ ? 1 : 0);
+  values.push_back(wishes_to_go_back_ ? 1 : 0);
   if (connection_) sum_over_ranks(values);
+  go_back_agreed_ = values.back() > 0;
+  values.pop_back();
   stop_agreed_ = values.back() > 0;
   values.pop_back();
   return values;

@@ -40,12 +40,19 @@ class World {
   /// Returns how often the launcher has restarted this run: above 0, go on from a checkpoint.
   std::int64_t restart_count() const { return restart_count_; }
 
+  std::chrono::milliseconds timeout() const { return timeout_; }
+
   /// Sums over all ranks, the same on each.
   std::vector<double> sum(std::vector<double> values);
   /// Notes that this rank has been asked to stop. The wish travels with its next sum, so that all ranks know
   /// of it after the same sum and none waits for one that has left.
   void wish_to_stop() { wishes_to_stop_ = true; }
   bool stop_agreed() const { return stop_agreed_; }
+  /// Notes that this rank can only go on from the last checkpoint, since an owner has lost what was learned.
+  /// That wish travels likewise; gone_back() ends it.
+  void wish_to_go_back() { wishes_to_go_back_ = true; }
+  bool go_back_agreed() const { return go_back_agreed_; }
+  void gone_back() { wishes_to_go_back_ = go_back_agreed_ = false; }
   /// Returns a uint8 vector of every rank, equally long on all of them: [ranks, bytes], on every rank.
   torch::Tensor gather(const torch::Tensor& bytes);
   /// Returns the rows of every rank, [n, ...] with any n and the rest alike on all of them: a tensor per
@@ -61,7 +68,9 @@ class World {
   void sum_over_ranks(std::vector<double>& values);
   bool each_has_a_gpu(torch::Device mine);
   std::int64_t rank_ = 0, size_ = 1, restart_count_ = 0;
+  std::chrono::milliseconds timeout_;
   bool wishes_to_stop_ = false, stop_agreed_ = false;
+  bool wishes_to_go_back_ = false, go_back_agreed_ = false;
   std::unique_ptr<WorldConnection> connection_;
 };
 

@@ -48,7 +48,12 @@ class DistRows {
   /// Before the first look; the other ranks open the table afterwards.
   void restore(std::uint64_t checkpoint, const std::vector<ShardSum>& shards);
   void keep(std::vector<std::int64_t> checkpoints) const { table_.keep(std::move(checkpoints)); }
+  void keep(std::uint64_t run, std::vector<std::int64_t> checkpoints) const {
+    table_.keep(run, std::move(checkpoints));
+  }
 
+  /// Says nothing at its end: all ranks give the attempt up together.
+  void abandon() { left_ = true; }
   /// Says that this rank brings no more steps.
   void leave();
 

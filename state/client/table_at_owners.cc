@@ -184,7 +184,8 @@ std::int64_t TableAtOwners::restore(std::uint64_t checkpoint, const std::vector<
   return found.front().steps;
 }
 
-void TableAtOwners::keep(std::vector<std::int64_t> checkpoints) const {
+void TableAtOwners::keep(std::uint64_t run, std::vector<std::int64_t> checkpoints) const {
+  checkpoints.insert(checkpoints.begin(), static_cast<std::int64_t>(run));
   ask_all(StateAsk::kKeep, 0, std::move(checkpoints));
 }
 

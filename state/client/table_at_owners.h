@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
@@ -62,8 +63,9 @@ class TableAtOwners {
   /// Takes all owners back to a checkpoint, which may be of other owners and another cut. Returns the steps
   /// that had been applied. Throws kCorrupt where its rows are not all there.
   std::int64_t restore(std::uint64_t checkpoint, const std::vector<ShardSum>& shards) const;
-  /// Removes the shards of all other checkpoints of the run.
-  void keep(std::vector<std::int64_t> checkpoints) const;
+  /// Removes the shards of all other checkpoints of a run, which is this one or one that is over.
+  void keep(std::uint64_t run, std::vector<std::int64_t> checkpoints) const;
+  void keep(std::vector<std::int64_t> checkpoints) const { keep(rank_.run, std::move(checkpoints)); }
 
  private:
   const std::shared_ptr<StateNetwork> network_;

@@ -45,9 +45,9 @@ SharedEmbedding::SharedEmbedding(const TableSpec& spec, const OwnedRows& rows, c
       clients_(static_cast<std::size_t>(run.ranks), 0) {}
 
 SharedEmbedding::~SharedEmbedding() {
-  abandon(Error(
-      ErrorCode::kPeerDied,
-      fmt::format("the owner of table '{}' ends, or another run or attempt begins it anew", spec_.name)));
+  abandon(Error(ErrorCode::kPeerDied,
+                fmt::format("the owner of table '{}' ends; go back to a checkpoint when it is there again",
+                            spec_.name)));
 }
 
 std::size_t SharedEmbedding::held_bytes() const {

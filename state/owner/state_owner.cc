@@ -165,6 +165,12 @@ RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& qu
       require_valid(tables_.size() < kMaxTables,
                     fmt::format("this owner has {} tables already, as many as it takes", kMaxTables));
     }
+    if (old && old->embedding) {
+      const MutexLock lane(old->lane);
+      old->embedding->abandon(
+          Error(ErrorCode::kInvalid,
+                fmt::format("table '{}' was begun anew by another run or attempt; end this one", spec.name)));
+    }
     old.reset();
     table = make(spec, head.run, head.attempt, ranks);
     const MutexLock lock(mutex_);
@@ -191,7 +197,7 @@ std::shared_ptr<StateOwner::Table> StateOwner::table_of(const StateHead& head) c
   const auto found = tables_.find(head.table);
   if (found == tables_.end())
     throw Error(
-        ErrorCode::kPeerDied,
+        ErrorCode::kInvalid,
         fmt::format("table {} of state was begun anew by another run or attempt; end this one", head.table));
   return found->second;
 }
@@ -221,7 +227,7 @@ void StateOwner::ask_checkpoint(Table& table, const StateQuestion& question, Sta
                             table.attempt, head.attempt));
   CheckpointQuestion asked{.head = head, .numbers = {}, .shards = {}};
   asked.numbers.assign(question.ids.begin(), question.ids.end());
-  const std::size_t least = head.ask == StateAsk::kSave ? 2 : head.ask == StateAsk::kRestore ? 3 : 1;
+  const std::size_t least = head.ask == StateAsk::kRestore ? 3 : 2;
   if (asked.numbers.size() < least || std::ranges::any_of(asked.numbers, [](auto n) { return n < 0; }))
     throw Error(ErrorCode::kCorrupt, fmt::format("a question about table '{}' names no checkpoint", name));
   asked.shards.resize(question.rest.size() / sizeof(ShardSum));
@@ -259,7 +265,7 @@ RecycledBytes StateOwner::checkpoint(Table& table, const CheckpointQuestion& que
     const Shards which = numbers[1] != 0 ? Shards::kAll : Shards::kOwn;
     answer = write_restored(restore_table(folder(), question.shards, which, mine));
   } else {
-    keep_checkpoints(options_.folder, head.run, numbers, mine);
+    keep_checkpoints(options_.folder, static_cast<std::uint64_t>(numbers[0]), numbers.subspan(1), mine);
     answer = write_steps_applied(0);
   }
   table.checkpoint_client = head.client;

@@ -53,7 +53,7 @@ struct StateHead {
   std::uint64_t client = 0;  // a random number of who asks; of all but pull
   /// Ids that follow, 8 bytes each; of open the bytes of its JSON. save, restore and keep have there the
   /// message's number among those of its client, and then the checkpoint's number, that and a Shards
-  /// (table_checkpoint.h), or those that stay.
+  /// (table_checkpoint.h), or a run and those of its that stay.
   std::uint64_t rows = 0;
   std::uint64_t rows_of_all_owners = 0;  // of step
 };

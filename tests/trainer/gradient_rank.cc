@@ -14,7 +14,7 @@
 #include "tests/trainer/test_batches.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/model.h"
-#include "trainer/sparse_embedding.h"
+#include "trainer/dist_embedding.h"
 #include "trainer/world.h"
 
 namespace hopfeed {
@@ -48,7 +48,7 @@ void write_gradient(World& world, const std::string& folder, std::int64_t num_se
 /// In step s rank r reads rows s to s + 10 * r - 1 and row 7 twice (rank 0 alone nothing else), with
 /// gradients of r + 1 everywhere.
 void write_table(World& world, std::int64_t steps, const std::string& out) {
-  SparseEmbedding table(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}});
+  DistEmbedding table(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}});
   for (std::int64_t step = 0; step < steps; ++step) {
     const torch::Tensor few = torch::tensor({7, 7}, torch::kInt64),
                         ids = torch::cat({torch::arange(step, step + 10 * world.rank()), few});

@@ -158,7 +158,7 @@ TEST_F(HeteroProgram, RowsOfNodesThatNoBatchReachesKeepTheirValues) {
   decaying.weight_decay = 0.5;
   const auto rows = [](const std::shared_ptr<NodeClassifier>& model) {
     const torch::NoGradGuard no_gradients;
-    SparseEmbedding learned = model->learned_rows(1);
+    DistEmbedding learned = model->learned_rows(1);
     return learned->forward(torch::arange(learned->table().options().rows));
   };
   const torch::Tensor before = rows(make_model(decaying, Dataset(typed_).meta())),

@@ -70,7 +70,7 @@ class HeteroSageTest : public ::testing::Test {
   }
   /// All learned rows of a type, by original id; undefined where it has none.
   static torch::Tensor rows_of(const HeteroSage& model, int node_type) {
-    SparseEmbedding rows = model->learned_rows(node_type);
+    DistEmbedding rows = model->learned_rows(node_type);
     const torch::NoGradGuard no_gradients;
     return rows.is_empty() ? torch::Tensor() : rows->forward(torch::arange(rows->table().options().rows));
   }

@@ -75,7 +75,7 @@ torch::Tensor by_formula(LinkModel& model, const TypedBatchTensors& batch, std::
   const auto parameters = model->named_parameters();
   const auto& meta = model->options().dataset;
   std::vector<torch::Tensor> h{
-      std::dynamic_pointer_cast<SparseEmbeddingImpl>(model->named_children()["embedding_user"])
+      std::dynamic_pointer_cast<DistEmbeddingImpl>(model->named_children()["embedding_user"])
           ->forward(batch.nodes[0].n_id),
       batch.nodes[1].x};
   for (std::int64_t l = 0; l < hops; ++l) {

@@ -13,7 +13,7 @@
 #include "trainer/device.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/sage_layer.h"
-#include "trainer/sparse_embedding.h"
+#include "trainer/dist_embedding.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
@@ -157,7 +157,7 @@ TEST_F(TrainerOnACard, ARunGoesOnOnAnotherDevice) {
 }
 
 TEST_F(TrainerOnACard, LearnedRowsStayInTheHostsMemory) {
-  SparseEmbedding table(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}}),
+  DistEmbedding table(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}}),
       twin(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}});
   const torch::Tensor ids = torch::tensor({7, 3, 7}, torch::kInt64);
   for (int step = 0; step < 3; ++step) {

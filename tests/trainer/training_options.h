@@ -45,7 +45,7 @@ inline std::uint64_t parameter_digest(const std::shared_ptr<NodeClassifier>& mod
   for (const torch::Tensor& parameter : model->parameters()) add(parameter.detach().contiguous());
   const torch::NoGradGuard no_gradients;
   for (const auto& child : model->children())
-    if (auto* learned = child->as<SparseEmbeddingImpl>())
+    if (auto* learned = child->as<DistEmbeddingImpl>())
       add(learned->forward(torch::arange(learned->table().options().rows)));
   return digest;
 }

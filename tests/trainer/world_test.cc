@@ -13,7 +13,7 @@
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
-#include "trainer/sparse_embedding.h"
+#include "trainer/dist_embedding.h"
 
 namespace hopfeed {
 namespace {
@@ -77,7 +77,7 @@ TEST(World, EveryRankLearnsTheRowsThatAnyRankRead) {
     for (const auto& rank :
          run_ranks({program("gradient_rank"), "--embedding", std::to_string(kSteps), out}, ranks))
       ASSERT_EQ(rank.status, 0) << rank.output;
-    SparseEmbedding alone(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}});
+    DistEmbedding alone(LearnedTableOptions{.rows = 100, .width = 6, .seed = 4, .optimizer = {.lr = 0.1}});
     World world;
     for (std::int64_t step = 0; step < kSteps; ++step) {  // one rank with the average of their gradients
       torch::Tensor gradient = torch::zeros({100});

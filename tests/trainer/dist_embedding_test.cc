@@ -1,7 +1,7 @@
 // The learned table as a module against Torch's own optimizers of sparse gradients, and what it promises
 // beside: rows that no batch reads cost nothing and stay as they are, the same bits on every number of
 // threads and after a checkpoint.
-#include "trainer/sparse_embedding.h"
+#include "trainer/dist_embedding.h"
 
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -24,30 +24,30 @@ using testing::TempFolder;
 
 constexpr LearnedTableOptions kSmall{.rows = 50, .width = 5, .seed = 9, .optimizer = {.lr = 0.05}};
 
-torch::Tensor all_rows(SparseEmbedding& table) {
+torch::Tensor all_rows(DistEmbedding& table) {
   const torch::NoGradGuard no_gradients;
   return table->forward(torch::arange(table->table().options().rows));
 }
 
 struct Model : torch::nn::Module {
   explicit Model(const LearnedTableOptions& options)
-      : table(register_module("table", SparseEmbedding(options))),
+      : table(register_module("table", DistEmbedding(options))),
         linear(register_module("linear", torch::nn::Linear(5, 1))) {}
-  SparseEmbedding table;
+  DistEmbedding table;
   torch::nn::Linear linear;
 };
 
 /// A step whose gradient of row ids[i] is gradients[i].
-void take_step(SparseEmbedding& table, World& world, const torch::Tensor& ids,
+void take_step(DistEmbedding& table, World& world, const torch::Tensor& ids,
                const torch::Tensor& gradients) {
   (table->forward(ids) * gradients).sum().backward();
   table->step(world);
 }
 
-class SparseEmbeddingTest : public ::testing::Test {
+class DistEmbeddingTest : public ::testing::Test {
  protected:
-  SparseEmbeddingTest() { torch::manual_seed(5); }
-  ~SparseEmbeddingTest() override { at::set_num_threads(1); }
+  DistEmbeddingTest() { torch::manual_seed(5); }
+  ~DistEmbeddingTest() override { at::set_num_threads(1); }
   World world_;
 };
 
@@ -80,7 +80,7 @@ void expect_torchs(World& world, const RowOptimizerOptions& optimizer, const cha
   const TempFolder folder;
   LearnedTableOptions options = kSmall;
   options.optimizer = optimizer;
-  SparseEmbedding table(options);
+  DistEmbedding table(options);
   const torch::Tensor ids = torch::randint(20, {kSteps, kRead},
                                            torch::kInt64),  // with repeats, and rows that rest
       gradients = torch::randn({kSteps, kRead, kSmall.width});
@@ -98,19 +98,19 @@ void expect_torchs(World& world, const RowOptimizerOptions& optimizer, const cha
   const torch::Tensor mine = all_rows(table);
   EXPECT_TRUE(torch::allclose(mine, theirs, 1e-5, 1e-6)) << theirs_is << (mine - theirs).abs().max();
   EXPECT_FALSE(
-      torch::equal(mine.narrow(0, 0, 20), all_rows(table = SparseEmbedding(options)).narrow(0, 0, 20)));
+      torch::equal(mine.narrow(0, 0, 20), all_rows(table = DistEmbedding(options)).narrow(0, 0, 20)));
   EXPECT_TRUE(torch::equal(mine.narrow(0, 20, 30), theirs.narrow(0, 20, 30)));
 }
 
-TEST_F(SparseEmbeddingTest, EqualsTorchsOptimizers) {
+TEST_F(DistEmbeddingTest, EqualsTorchsOptimizers) {
   expect_torchs(world_, {.lr = 0.05}, "SparseAdam");
   expect_torchs(world_, {.optimizer = RowOptimizer::kAdagrad, .lr = 0.05, .epsilon = 1e-10}, "Adagrad");
   expect_torchs(world_, {.optimizer = RowOptimizer::kSgd, .lr = 0.05}, "SGD");
 }
 
 // The first step of Adam moves each weight by lr against the sign of its gradient, but for epsilon.
-TEST_F(SparseEmbeddingTest, TheFirstStepIsTheLearningRate) {
-  SparseEmbedding table(kSmall);
+TEST_F(DistEmbeddingTest, TheFirstStepIsTheLearningRate) {
+  DistEmbedding table(kSmall);
   const torch::Tensor before = all_rows(table);
   take_step(table, world_, torch::tensor({3, 40}, torch::kInt64),
             torch::tensor({{1.F, -2.F, 100.F, -.5F, 0.F}, {-1.F, 1.F, -1.F, 1.F, -1.F}}));
@@ -120,8 +120,8 @@ TEST_F(SparseEmbeddingTest, TheFirstStepIsTheLearningRate) {
   EXPECT_TRUE(torch::allclose(moved[40], torch::tensor({lr, -lr, lr, -lr, lr}), 1e-4, 1e-7)) << moved[40];
 }
 
-TEST_F(SparseEmbeddingTest, RowsThatNoBatchReadStayAsTheyAre) {
-  SparseEmbedding table(kSmall);
+TEST_F(DistEmbeddingTest, RowsThatNoBatchReadStayAsTheyAre) {
+  DistEmbedding table(kSmall);
   const torch::Tensor before = all_rows(table);
   for (int step = 0; step < 3; ++step)
     take_step(table, world_, torch::tensor({3, 40, 3}, torch::kInt64), torch::ones({3, kSmall.width}));
@@ -132,8 +132,8 @@ TEST_F(SparseEmbeddingTest, RowsThatNoBatchReadStayAsTheyAre) {
   EXPECT_EQ(table->table().count().steps, 3);
 }
 
-TEST_F(SparseEmbeddingTest, ALookupThatNoLossSaw_OrOneForgotten_OrOfEvaluation_LearnsNothing) {
-  SparseEmbedding table(kSmall);
+TEST_F(DistEmbeddingTest, ALookupThatNoLossSaw_OrOneForgotten_OrOfEvaluation_LearnsNothing) {
+  DistEmbedding table(kSmall);
   table->forward(torch::arange(5));
   table->step(world_);
   (table->forward(torch::arange(5)).sum()).backward();
@@ -146,8 +146,8 @@ TEST_F(SparseEmbeddingTest, ALookupThatNoLossSaw_OrOneForgotten_OrOfEvaluation_L
   EXPECT_EQ(table->table().count().steps, 0);
 }
 
-TEST_F(SparseEmbeddingTest, FirstValuesAreOfTheirSeedAndRowsOfLengthOne) {
-  SparseEmbedding one(LearnedTableOptions{.rows = 4'000, .width = 64, .seed = 1}),
+TEST_F(DistEmbeddingTest, FirstValuesAreOfTheirSeedAndRowsOfLengthOne) {
+  DistEmbedding one(LearnedTableOptions{.rows = 4'000, .width = 64, .seed = 1}),
       again(LearnedTableOptions{.rows = 4'000, .width = 64, .seed = 1}),
       other(LearnedTableOptions{.rows = 4'000, .width = 64, .seed = 2});
   const torch::Tensor rows = all_rows(one);
@@ -160,13 +160,13 @@ TEST_F(SparseEmbeddingTest, FirstValuesAreOfTheirSeedAndRowsOfLengthOne) {
   EXPECT_NEAR((rows.narrow(0, 1, 3'999) * rows.narrow(0, 0, 3'999)).sum(1).mean().item<double>(), 0, 0.01);
 }
 
-TEST_F(SparseEmbeddingTest, TheSameBitsOnAnyNumberOfThreads) {
+TEST_F(DistEmbeddingTest, TheSameBitsOnAnyNumberOfThreads) {
   const torch::Tensor ids = torch::randint(3'000, {4, 5'000}, torch::kInt64),
                       gradients = torch::randn({4, 5'000, 16});
   std::vector<torch::Tensor> results;
   for (const int threads : {1, 3}) {
     at::set_num_threads(threads);
-    SparseEmbedding table(LearnedTableOptions{.rows = 3'000, .width = 16});
+    DistEmbedding table(LearnedTableOptions{.rows = 3'000, .width = 16});
     for (std::int64_t step = 0; step < 4; ++step) take_step(table, world_, ids[step], gradients[step]);
     EXPECT_EQ(table->table().num_learned(), std::get<0>(torch::_unique(ids)).numel());
     results.push_back(all_rows(table));
@@ -175,8 +175,8 @@ TEST_F(SparseEmbeddingTest, TheSameBitsOnAnyNumberOfThreads) {
 }
 
 // 320 million weights: dense, a step would write 1.3 GB and the optimizer's state twice as much.
-TEST_F(SparseEmbeddingTest, MemoryIsThatOfTheRowsThatWereRead) {
-  SparseEmbedding table(LearnedTableOptions{.rows = 5'000'000, .width = 64});
+TEST_F(DistEmbeddingTest, MemoryIsThatOfTheRowsThatWereRead) {
+  DistEmbedding table(LearnedTableOptions{.rows = 5'000'000, .width = 64});
   const std::size_t before = testing::resident_bytes(getpid());
   for (std::int64_t step = 0; step < 3; ++step) {
     const torch::Tensor ids = torch::arange(1'000) * 4'999 + step;
@@ -186,7 +186,7 @@ TEST_F(SparseEmbeddingTest, MemoryIsThatOfTheRowsThatWereRead) {
   EXPECT_LT(testing::resident_bytes(getpid()) - before, std::size_t{100} << 20);
 }
 
-TEST_F(SparseEmbeddingTest, ACheckpointBringsBackTheVeryBits) {
+TEST_F(DistEmbeddingTest, ACheckpointBringsBackTheVeryBits) {
   const TempFolder folder;
   const std::filesystem::path path = folder.path() / "model.checkpoint";
   const torch::Tensor ids = torch::randint(20, {6, 8}, torch::kInt64), gradients = torch::randn({6, 8, 5});
@@ -220,7 +220,7 @@ TEST_F(SparseEmbeddingTest, ACheckpointBringsBackTheVeryBits) {
   }
 }
 
-TEST_F(SparseEmbeddingTest, AModelFileHasTheValuesAlone) {
+TEST_F(DistEmbeddingTest, AModelFileHasTheValuesAlone) {
   const TempFolder folder;
   const std::filesystem::path path = folder.path() / "model.pt";
   Model run(kSmall);
@@ -249,12 +249,12 @@ TEST_F(SparseEmbeddingTest, AModelFileHasTheValuesAlone) {
                               1e-6));
 
   save_model(path, *run.table);  // a table may also be the whole model
-  SparseEmbedding alone(kSmall);
+  DistEmbedding alone(kSmall);
   load_model(path, *alone);
   EXPECT_TRUE(torch::equal(all_rows(run.table), all_rows(alone)));
 }
 
-TEST_F(SparseEmbeddingTest, WhatCannotBeIsOneLineThatNamesIt) {
+TEST_F(DistEmbeddingTest, WhatCannotBeIsOneLineThatNamesIt) {
   const auto refusal = [](auto body) {
     try {
       body();
@@ -265,12 +265,12 @@ TEST_F(SparseEmbeddingTest, WhatCannotBeIsOneLineThatNamesIt) {
     }
     return std::string("accepted");
   };
-  SparseEmbedding table(kSmall);
+  DistEmbedding table(kSmall);
   for (const std::int64_t id : {std::int64_t{-1}, kSmall.rows}) {
     const std::string line = refusal([&] { table->forward(torch::tensor({std::int64_t{0}, id})); });
     EXPECT_NE(line.find("node " + std::to_string(id) + " has no row"), std::string::npos) << line;
   }
-  const auto made = [&](LearnedTableOptions options) { return refusal([&] { SparseEmbedding{options}; }); };
+  const auto made = [&](LearnedTableOptions options) { return refusal([&] { DistEmbedding{options}; }); };
   EXPECT_NE(made({.rows = -1}).find("-1 rows"), std::string::npos);
   EXPECT_NE(made({.rows = kMaxEmbeddingElements / 64 + 1}).find("rows of 64"), std::string::npos);
   EXPECT_NE(made({.rows = 5, .width = 0}).find("width is 0"), std::string::npos);

@@ -1,0 +1,218 @@
+// See learned_state.h.
+#include "trainer/learned_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/json_fields.h"
+#include "core/base/json_text.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::chrono::seconds kRunEnds{15};  // within it a run that ended has left the owners
+
+std::uint64_t new_run() {
+  std::random_device random;
+  return (std::uint64_t{random()} << 32 | random() | 1) >> 1 | 1;  // never 0, and below 2^63
+}
+
+/// Attempts of a run rise, also where a trainer that has died has told nobody of its last one.
+std::uint32_t attempt_of_now() {
+  constexpr std::chrono::seconds k2024{1'704'067'200};
+  const auto now =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, (now - k2024).count()));
+}
+
+nlohmann::json to_json(const StateCheckpoint& checkpoint) {
+  nlohmann::json tables = nlohmann::json::object();
+  for (const auto& [table, shards] : checkpoint.shards)
+    for (const ShardSum& shard : shards)
+      tables[table].push_back({{"first_partition", shard.first_partition},
+                               {"rows", shard.rows},
+                               {"bytes", shard.bytes},
+                               {"xxh3", shard.xxh3}});
+  return {{"number", checkpoint.number}, {"tables", tables}};
+}
+
+StateCheckpoint checkpoint_from(const nlohmann::json& json) {
+  const JsonFields fields(json, "a checkpoint of state", ErrorCode::kCorrupt);
+  StateCheckpoint checkpoint{.number = fields.unsigned_whole("number"), .shards = {}};
+  if (!fields.at("tables").is_object())
+    throw Error(ErrorCode::kCorrupt, "the tables of a checkpoint of state are no object");
+  for (const auto& [table, shards] : fields.at("tables").items())
+    for (const nlohmann::json& shard : shards) {
+      const JsonFields of_shard(shard, "a shard", ErrorCode::kCorrupt);
+      checkpoint.shards[table].push_back({.first_partition = of_shard.whole("first_partition", 0, INT64_MAX),
+                                          .rows = of_shard.whole("rows", 0, INT64_MAX),
+                                          .bytes = of_shard.whole("bytes", 0, INT64_MAX),
+                                          .xxh3 = of_shard.unsigned_whole("xxh3")});
+    }
+  return checkpoint;
+}
+
+void find_tables(torch::nn::Module& module, std::vector<DistEmbeddingImpl*>& found) {
+  if (auto* table = dynamic_cast<DistEmbeddingImpl*>(&module); table != nullptr && table->at_owners())
+    found.push_back(table);
+  for (const auto& child : module.children()) find_tables(*child, found);
+}
+
+}  // namespace
+
+std::int64_t StateCheckpoint::rows() const {
+  std::int64_t rows = 0;
+  for (const auto& [table, sums] : shards)
+    for (const ShardSum& shard : sums) rows += shard.rows;
+  return rows;
+}
+
+std::string StateManifest::to_json() const {
+  nlohmann::json json = {{"run", run}, {"attempt", attempt}, {"now", hopfeed::to_json(now)}};
+  if (best) json["best"] = hopfeed::to_json(*best);
+  return json_text(json);
+}
+
+StateManifest StateManifest::from_json(const std::string& text) {
+  const nlohmann::json json = parse_json(text);
+  const JsonFields fields(json, "the manifest of state", ErrorCode::kCorrupt);
+  StateManifest manifest{.run = fields.unsigned_whole("run"),
+                         .attempt = static_cast<std::uint32_t>(fields.whole("attempt", 0, UINT32_MAX)),
+                         .now = checkpoint_from(fields.at("now")),
+                         .best = std::nullopt};
+  if (fields.has("best")) manifest.best = checkpoint_from(fields.at("best"));
+  return manifest;
+}
+
+LearnedState::LearnedState(World& world, torch::nn::Module& model, std::shared_ptr<StateNetwork> network,
+                           const DatasetMeta& dataset)
+    : world_(world), network_(std::move(network)), dataset_(dataset) {
+  find_tables(model, tables_);
+}
+
+RankOfRun LearnedState::rank() const {
+  return {.run = run_,
+          .attempt = attempt_,
+          .rank = world_.rank(),
+          .ranks = world_.size(),
+          .timeout_ms = world_.timeout().count()};
+}
+
+/// Rank 0 says who they are. The halves of 64 bits fit into a sum of float64.
+void LearnedState::agree(std::uint64_t run, std::uint32_t attempt) {
+  const bool mine = world_.rank() == 0;
+  const std::vector<double> agreed =
+      world_.sum({mine ? static_cast<double>(run >> 32) : 0, mine ? static_cast<double>(run & UINT32_MAX) : 0,
+                  mine ? static_cast<double>(attempt) : 0});
+  run_ = static_cast<std::uint64_t>(agreed[0]) << 32 | static_cast<std::uint64_t>(agreed[1]);
+  attempt_ = static_cast<std::uint32_t>(agreed[2]);
+}
+
+void LearnedState::open(DistEmbeddingImpl& table) { table.open(network_, dataset_, rank()); }
+
+/// Rank 0 has every table as it is to be before another rank opens it.
+void LearnedState::open_for_all(const StateCheckpoint* checkpoint) {
+  for (DistEmbeddingImpl* const table : tables_) {
+    table->abandon();
+    if (world_.rank() != 0) continue;
+    open(*table);
+    if (checkpoint == nullptr) continue;
+    const auto found = checkpoint->shards.find(table->spec().name);
+    if (found == checkpoint->shards.end())
+      throw Error(ErrorCode::kCorrupt,
+                  fmt::format("the checkpoint has nothing of table '{}'; start afresh", table->spec().name));
+    table->rows().restore(checkpoint->number, found->second);
+  }
+  world_.sum({0});
+  if (world_.rank() == 0) return;
+  for (DistEmbeddingImpl* const table : tables_) open(*table);
+}
+
+void LearnedState::begin() {
+  if (!any()) return;
+  last_number_ = 0;
+  agree(new_run(), attempt_of_now());
+  const auto until = std::chrono::steady_clock::now() + kRunEnds;
+  while (world_.rank() == 0) {
+    try {
+      open(*tables_.front());
+      break;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInvalid || std::chrono::steady_clock::now() > until ||
+          error.message().find("is learned by another run") == std::string::npos)
+        throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  open_for_all(nullptr);
+}
+
+void LearnedState::go_back(const StateManifest& manifest, const StateCheckpoint& checkpoint) {
+  if (!any()) return;
+  last_number_ = std::max(last_number_, checkpoint.number);
+  agree(manifest.run, std::max({manifest.attempt + 1, attempt_ + 1, attempt_of_now()}));
+  open_for_all(&checkpoint);
+}
+
+StateCheckpoint LearnedState::save() {
+  StateCheckpoint checkpoint{.number = ++last_number_, .shards = {}};
+  for (DistEmbeddingImpl* const table : tables_)
+    checkpoint.shards[table->spec().name] = or_lost([&] { return table->rows().save(checkpoint.number); });
+  return checkpoint;
+}
+
+void LearnedState::keep(std::uint64_t run, const std::vector<std::uint64_t>& checkpoints) {
+  const std::vector<std::int64_t> numbers(checkpoints.begin(), checkpoints.end());
+  for (DistEmbeddingImpl* const table : tables_) or_lost([&] { table->rows().keep(run, numbers); });
+}
+
+DistEmbedding learned_rows_of(const Owners& owners, const NodeTypeMeta& type, std::int64_t width,
+                              std::uint64_t seed, double lr) {
+  if (!owners.network)
+    return DistEmbedding(
+        LearnedTableOptions{.rows = type.count, .width = width, .seed = seed, .optimizer = {.lr = lr}});
+  return DistEmbedding(TableSpec{.name = owners.tables + "." + type.name,
+                                 .node_type = type.name,
+                                 .kind = TableSpec::Kind::kEmbedding,
+                                 .width = width,
+                                 .first_values = TableSpec::FirstValues::kUniform,
+                                 .seed = seed,
+                                 .optimizer = {.lr = lr}});
+}
+
+void require_ids_of_rows(const Owners& owners, const BatchOptions& batch, const std::string& model) {
+  require_valid(owners.network != nullptr || !batch.dataset_ids,
+                model + "'s learned rows go by original ids; leave " + marked("dataset_ids") + " out");
+  require_valid(owners.network == nullptr || batch.dataset_ids,
+                model + "'s learned rows at owners go by dataset ids; sample with " + marked("dataset_ids"));
+}
+
+void look_at_rows(std::vector<DistEmbedding>& rows, const TypedBatchTensors& batch) {
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    if (rows[t].is_empty()) continue;
+    const bool any = batch.nodes[t].num_nodes() > 0;
+    rows[t]->look(any ? batch.nodes[t].n_id : torch::empty({0}, torch::kInt64));
+  }
+}
+
+void step_rows(std::vector<DistEmbedding>& rows, World& world) {
+  std::exception_ptr lost;
+  for (DistEmbedding& table : rows) {
+    if (table.is_empty()) continue;
+    try {
+      table->step(world);
+    } catch (const StateLost&) {
+      lost = std::current_exception();
+    }
+  }
+  if (lost) std::rethrow_exception(lost);
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,107 @@
+// LearnedState is what a model has learned at owners (dist_embedding.h): who learns it, which checkpoints
+// there are of it, and the way back to one. All ranks call begin() and go_back() together.
+//
+// A checkpoint is a file of rank 0 (checkpoint.h) and, at every owner, a shard of each table. Owners write
+// theirs first. The file names them, and its renaming is the commit: shards that no file names are nothing,
+// and are removed.
+#pragma once
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset_meta.h"
+#include "state/client/state_network.h"
+#include "state/owner/shard_file.h"
+#include "trainer/batch_tensors.h"
+#include "trainer/dist_embedding.h"
+#include "trainer/world.h"
+
+namespace hopfeed {
+
+/// StateCheckpoint names the shards of a checkpoint.
+struct StateCheckpoint {
+  std::uint64_t number = 0;                             // of the run
+  std::map<std::string, std::vector<ShardSum>> shards;  // by table
+
+  std::int64_t rows() const;  // that were learned, of all tables
+  bool operator==(const StateCheckpoint&) const = default;
+};
+
+/// StateManifest is what the file of a checkpoint says of it.
+struct StateManifest {
+  std::uint64_t run = 0;
+  std::uint32_t attempt = 0;  // the last one of the run
+  StateCheckpoint now;
+  std::optional<StateCheckpoint> best;  // of the best epoch's model
+
+  std::string to_json() const;
+  /// Throws kCorrupt.
+  static StateManifest from_json(const std::string& text);
+};
+
+/// Owners are the servers that have the rows.
+struct Owners {
+  std::shared_ptr<StateNetwork> network;  // null: rows lie whole at each trainer
+  std::string tables = "model";           // begins their names: "model.user"
+};
+
+class LearnedState {
+ public:
+  /// Takes the DistEmbeddings at owners among the modules of `model`, which must outlive this, as must
+  /// `world`.
+  LearnedState(World& world, torch::nn::Module& model, std::shared_ptr<StateNetwork> network,
+               const DatasetMeta& dataset);
+
+  /// Whether anything is learned at owners; else no function does anything.
+  bool any() const { return !tables_.empty(); }
+  /// Begins a run, of first values. Waits for some seconds for another run that has the tables and may have
+  /// ended. Throws what TableAtOwners throws.
+  void begin();
+  /// Begins a new attempt of a run at a checkpoint, which rank 0 names. Throws what TableAtOwners throws.
+  void go_back(const StateManifest& manifest, const StateCheckpoint& checkpoint);
+
+  // ---- rank 0 alone
+  /// Has the owners write the next checkpoint; the others wait meanwhile, or take no more than one step.
+  /// Throws StateLost, and what an owner could not write.
+  StateCheckpoint save();
+  /// Removes the shards of all other checkpoints of a run, this one or one that is over.
+  void keep(std::uint64_t run, const std::vector<std::uint64_t>& checkpoints);
+  void keep(const std::vector<std::uint64_t>& checkpoints) { keep(run_, checkpoints); }
+
+  std::uint64_t run() const { return run_; }
+  std::uint32_t attempt() const { return attempt_; }
+
+ private:
+  void agree(std::uint64_t run, std::uint32_t attempt);
+  RankOfRun rank() const;
+  void open(DistEmbeddingImpl& table);
+  void open_for_all(const StateCheckpoint* checkpoint);
+
+  World& world_;
+  const std::shared_ptr<StateNetwork> network_;
+  const DatasetMeta dataset_;
+  std::vector<DistEmbeddingImpl*> tables_;
+  std::uint64_t run_ = 0, last_number_ = 0;
+  std::uint32_t attempt_ = 0;
+};
+
+// ---- models with learned rows: by node type, empty where it has none
+
+/// Returns the learned rows of a node type, whole or at owners.
+DistEmbedding learned_rows_of(const Owners& owners, const NodeTypeMeta& type, std::int64_t width,
+                              std::uint64_t seed, double lr);
+/// Throws kInvalid unless batches name nodes as their learned rows do: by original ids where these lie whole,
+/// else by dataset ids. `model` is for the message.
+void require_ids_of_rows(const Owners& owners, const BatchOptions& batch, const std::string& model);
+/// Asks ahead for what a batch reads of each.
+void look_at_rows(std::vector<DistEmbedding>& rows, const TypedBatchTensors& batch);
+/// Steps each, also behind one that has lost its state: else other ranks would wait for the others' steps.
+void step_rows(std::vector<DistEmbedding>& rows, World& world);
+
+}  // namespace hopfeed
