@@ -35,7 +35,7 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kTick = 200ms;
+constexpr std::chrono::milliseconds kTick = 200ms, kLook = 100ms;
 /// A server that has just come back is found within it (peer_link.cc pauses for a second at most).
 constexpr std::chrono::milliseconds kFoundAgain = 1'500ms;
 
@@ -100,6 +100,7 @@ struct PeerNetwork::Impl {
   const PeerService service;
   const PeerOptions options;
   const PeerCaller caller;
+  const std::function<void()> while_waiting;
   asio::io_context context;
   std::vector<std::unique_ptr<PeerLink>> links;  // the thread's alone, as `waiting` is
   std::vector<Ticket> waiting;                   // of questions that no server was there for
@@ -116,10 +117,11 @@ struct PeerNetwork::Impl {
   std::thread thread;
 
   Impl(const DatasetMeta& meta, std::vector<int> own_partitions, const PeerOptions& given,
-       PeerService asked_for)
+       PeerService asked_for, std::function<void()> called_while_waiting)
       : service(asked_for),
         options(options_for(given, asked_for)),
         caller(caller_of(meta, given, asked_for)),
+        while_waiting(std::move(called_while_waiting)),
         servers(static_cast<std::size_t>(meta.partitions), std::move(own_partitions), options) {
     const auto events = [this] {
       return PeerLink::Events{.ready = [this](PeerLink& link) { on_ready(link); },
@@ -308,6 +310,19 @@ struct PeerNetwork::Impl {
     for (const Ticket ticket : std::exchange(waiting, {})) dispatch(ticket);
   }
 
+  /// Waits until `holds`, or until then. `lock` is given up meanwhile.
+  template <class Holds>
+  void wait_until(std::unique_lock<std::mutex>& lock, Clock::time_point end, Holds holds) {
+    if (!while_waiting && end == Clock::time_point::max()) return changed.wait(lock, holds);
+    while (!holds() && Clock::now() < end) {
+      changed.wait_until(lock, while_waiting ? std::min(end, Clock::now() + kLook) : end, holds);
+      if (!while_waiting || holds()) continue;
+      lock.unlock();
+      while_waiting();
+      lock.lock();
+    }
+  }
+
   /// With the mutex.
   void fail(Asked& question, const Error& error) {
     question.error = error;
@@ -320,15 +335,15 @@ void note_lost_partitions(std::function<void(const std::string& line)> note) { t
 bool lost_partitions_are_noted() { return the_note() != nullptr; }
 
 PeerNetwork::PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options,
-                         PeerService service)
-    : impl_(std::make_unique<Impl>(meta, std::move(own), options, service)) {}
+                         PeerService service, std::function<void()> while_waiting)
+    : impl_(std::make_unique<Impl>(meta, std::move(own), options, service, std::move(while_waiting))) {}
 PeerNetwork::~PeerNetwork() = default;
 
 void PeerNetwork::wait_until_known() {
   Impl& s = *impl_;
   const Clock::time_point give_up = Clock::now() + s.options.connect_timeout;
   std::unique_lock lock(s.mutex);
-  s.changed.wait_until(lock, give_up, [&s] { return s.servers.settled(); });
+  s.wait_until(lock, give_up, [&s] { return s.servers.settled(); });
   s.servers.require_all();
 }
 
@@ -369,7 +384,7 @@ PeerAnswer PeerNetwork::wait(Ticket ticket) {
   require_valid(found != s.asked.end(), "an answer to another machine's question is taken twice");
   Impl::Asked& question = found->second;  // stays where it is while others come and go
   // The thread gives up questions after their deadline, so this ends.
-  s.changed.wait(lock, [&question] { return question.done(); });
+  s.wait_until(lock, Clock::time_point::max(), [&question] { return question.done(); });
   const Impl::Asked asked = std::move(question);
   s.asked.erase(ticket);
   if (asked.error) throw *asked.error;

@@ -34,10 +34,11 @@ enum class PeerService {
 class PeerNetwork final : public PartitionPeers {
  public:
   /// Begins to connect; `own` are the partitions on this machine. A question that needs a partition whose
-  /// server has been lost for longer than `options.deadline` is an error after a second and a half. Throws
-  /// kInvalid for addresses and files that cannot be.
+  /// server has been lost for longer than `options.deadline` is an error after a second and a half.
+  /// `while_waiting` is called ten times a second by each thread that waits here; what it throws leaves the
+  /// wait, and the same may be waited for again. Throws kInvalid for addresses and files that cannot be.
   PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options,
-              PeerService service = PeerService::kPartitions);
+              PeerService service = PeerService::kPartitions, std::function<void()> while_waiting = {});
   /// Ends the network: nobody waits for an answer any more.
   ~PeerNetwork() override;
 

@@ -6,8 +6,9 @@
 
 namespace hopfeed {
 
-StateOwners::StateOwners(const DatasetMeta& meta, const PeerOptions& options)
-    : network_(meta, {}, options, PeerService::kState) {
+StateOwners::StateOwners(const DatasetMeta& meta, const PeerOptions& options,
+                         std::function<void()> while_waiting)
+    : network_(meta, {}, options, PeerService::kState, std::move(while_waiting)) {
   network_.wait_until_known();
   std::vector<int> servers;  // by owner
   for (const int server : network_.servers()) {

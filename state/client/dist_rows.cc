@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "state/table/row_formulas.h"
 
 namespace hopfeed {
 
@@ -44,26 +45,35 @@ void DistRows::look(std::vector<std::int64_t> ids) {
   looked_.push_back(std::move(looked));
 }
 
+/// The answer to a ticket, which is 0 from then on.
+const DistRows::Answer& DistRows::awaited(StateNetwork::Ticket& ticket, Answer& came) const {
+  if (!came) {
+    came = table_.network().wait(ticket);
+    ticket = 0;
+  }
+  return came;
+}
+
 void DistRows::read(float* out) {
   require_valid(!looked_.empty() && !looked_.front().read,
                 fmt::format("step {} of table '{}' is read before it was looked at, or twice", next_step_,
                             spec().name));
   LookedAt& step = looked_.front();
-  step.read = true;
+  step.settled_came.resize(step.parts.size());
+  step.rest_came.resize(step.parts.size());
   const std::int64_t width = spec().width;
   const std::size_t row_bytes = static_cast<std::size_t>(spec().row_bytes());
   for (std::size_t owner = 0; owner < step.parts.size(); ++owner) {
     const TableAtOwners::Part& part = step.parts[owner];
-    const auto settled = table_.network().wait(step.settled[owner]);
+    const Answer& settled = awaited(step.settled[owner], step.settled_came[owner]);
     const Looked looked = read_look(*settled, part.ids.size(), width);
     const std::size_t now = looked.settled.size() / static_cast<std::size_t>(width);
     const float* from_now = looked.settled.data();
-    std::shared_ptr<const RecycledBytes> rest;
     const std::byte* from_rest = nullptr;
     if (now == part.ids.size()) {
       table_.network().drop(std::exchange(step.rest[owner], 0));  // there is none
     } else {
-      rest = table_.network().wait(std::exchange(step.rest[owner], 0));
+      const Answer& rest = awaited(step.rest[owner], step.rest_came[owner]);
       from_rest = read_rows(*rest, part.ids.size() - now, row_bytes).data();
     }
     for (std::size_t i = 0; i < part.ids.size(); ++i) {
@@ -77,15 +87,22 @@ void DistRows::read(float* out) {
       }
     }
   }
-  step.rest.clear();
+  step.read = true;
+  for (std::vector<Answer>* came : {&step.settled_came, &step.rest_came}) came->clear();
 }
 
 void DistRows::step(const RowSums& sums) {
+  for (std::size_t i = 0; i < sums.rows.size(); ++i)
+    require_valid(
+        all_finite(sums.sums + static_cast<std::int64_t>(i) * spec().width, spec().width),
+        fmt::format("a gradient of node {} (dataset id) has NaN or infinity in step {} of table '{}'",
+                    sums.rows[i], next_step_, spec().name));
   if (looked_.empty()) look({});
   if (!looked_.front().read) {  // owners answer rows before they take what was made of them
     std::vector<float> unused(looked_.front().ids.size() * static_cast<std::size_t>(spec().width));
     read(unused.data());
   }
+  take_answers();
   const std::vector<TableAtOwners::Part> parts = table_.split(sums.rows);
   for (std::size_t owner = 0; owner < parts.size(); ++owner) {
     const TableAtOwners::Part& part = parts[owner];
@@ -97,16 +114,21 @@ void DistRows::step(const RowSums& sums) {
   }
   looked_.pop_front();
   ++next_step_;
-  take_answers();
 }
 
-/// Those of all steps but the last: an owner's complaint comes a step late at most, and nobody waits for its
-/// word that it has the sums.
+/// Those of the step before: an owner's complaint comes a step late, and nobody waits for its word that it
+/// has the sums.
 void DistRows::take_answers() {
-  while (unanswered_.size() > static_cast<std::size_t>(table_.num_owners())) {
-    const StateNetwork::Ticket ticket = unanswered_.front();
+  while (!unanswered_.empty()) {
+    Answer answer;
+    try {
+      answer = table_.network().wait(unanswered_.front());
+    } catch (const Error&) {  // it was the answer
+      unanswered_.pop_front();
+      throw;
+    }
     unanswered_.pop_front();
-    read_steps_applied(*table_.network().wait(ticket));
+    read_steps_applied(*answer);
   }
 }
 

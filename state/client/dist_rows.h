@@ -36,9 +36,11 @@ class DistRows {
   std::size_t steps_looked_at() const { return looked_.size(); }
   /// Returns the rows that the next step reads.
   const std::vector<std::int64_t>& ids() const { return looked_.front().ids; }
-  /// Waits for them: writes [ids(), width]. Throws what StateNetwork throws.
+  /// Waits for them: writes [ids(), width]. Throws what StateNetwork throws; where that left a wait, it may
+  /// be called again, as step() may.
   void read(float* out);
-  /// Brings what this rank has learned in the next step, of rows that it has looked at.
+  /// Brings what this rank has learned in the next step, of rows that it has looked at. Throws kInvalid for a
+  /// sum with NaN or infinity; whatever it throws, the step has not been brought.
   void step(const RowSums& sums);
   /// Reads rows as `next_step()` steps have left them; does not belong to a step. Ids in any order.
   void pull(std::span<const std::int64_t> ids, float* out) const;
@@ -58,12 +60,15 @@ class DistRows {
   void leave();
 
  private:
+  using Answer = std::shared_ptr<const RecycledBytes>;
   struct LookedAt {
     std::vector<std::int64_t> ids;
     std::vector<TableAtOwners::Part> parts;           // by owner
     std::vector<StateNetwork::Ticket> settled, rest;  // by owner
+    std::vector<Answer> settled_came, rest_came;      // by owner; null: not yet
     bool read = false;
   };
+  const Answer& awaited(StateNetwork::Ticket& ticket, Answer& came) const;
   void take_answers();
 
   const TableAtOwners table_;

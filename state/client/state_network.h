@@ -21,7 +21,7 @@ class StateNetwork {
   virtual Ticket ask(int owner, RecycledBytes question) = 0;
   /// Returns the answer to a question, each once. It may take as long as others take to do their part; an
   /// owner that is lost is waited for up to a deadline. Throws what the owner refused, kPeerDied where it is
-  /// gone.
+  /// gone; where a wait is left by anything else, the same may be waited for again.
   virtual std::shared_ptr<const RecycledBytes> wait(Ticket ticket) = 0;
   /// Drops a question: nobody waits for its answer any more.
   virtual void drop(Ticket ticket) noexcept = 0;

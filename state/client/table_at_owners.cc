@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
@@ -23,6 +24,30 @@ std::uint64_t new_client() {
   return std::uint64_t{random()} << 32 | random() | 1;  // never 0
 }
 
+/// Asked are questions of one thread. What it has not waited for at the end is dropped.
+class Asked {
+ public:
+  explicit Asked(StateNetwork& network) : network_(network) {}
+  ~Asked() {
+    for (const StateNetwork::Ticket ticket : tickets_) network_.drop(ticket);
+  }
+  Asked(const Asked&) = delete;
+  Asked& operator=(const Asked&) = delete;
+  void ask(int owner, RecycledBytes question) {
+    tickets_.push_back(network_.ask(owner, std::move(question)));
+  }
+  /// Returns the answer to the first that has not been waited for.
+  std::shared_ptr<const RecycledBytes> wait() {
+    std::shared_ptr<const RecycledBytes> answer = network_.wait(tickets_.front());
+    tickets_.pop_front();
+    return answer;
+  }
+
+ private:
+  StateNetwork& network_;
+  std::deque<StateNetwork::Ticket> tickets_;
+};
+
 }  // namespace
 
 TableAtOwners::TableAtOwners(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset,
@@ -38,16 +63,12 @@ TableAtOwners::TableAtOwners(std::shared_ptr<StateNetwork> network, const Datase
                                          {"ranks", rank.ranks},
                                          {"timeout_ms", rank.timeout_ms}});
   // The first owner decides which of two runs has the table: whom it refuses begins it anew at none.
-  const auto ask = [&](int owner) {
-    return network_->ask(owner, write_opening({.run = rank.run, .attempt = rank.attempt}, opening));
-  };
-  std::vector<StateNetwork::Ticket> tickets;
+  Asked asked(*network_);
   for (int owner = 0; owner < num_owners(); ++owner) {
-    tickets.push_back(ask(owner));
-    if (owner == 0) opened_.push_back(read_opened(*network_->wait(tickets.front())));
+    asked.ask(owner, write_opening({.run = rank.run, .attempt = rank.attempt}, opening));
+    if (owner == 0) opened_.push_back(read_opened(*asked.wait()));
   }
-  for (int owner = 1; owner < num_owners(); ++owner)
-    opened_.push_back(read_opened(*network_->wait(tickets[static_cast<std::size_t>(owner)])));
+  while (std::ssize(opened_) < num_owners()) opened_.push_back(read_opened(*asked.wait()));
   steps_applied_ = opened_.front().steps_applied;
   for (const OpenedTable& opened : opened_)
     require_valid(opened.steps_applied == steps_applied_,
@@ -103,18 +124,17 @@ void TableAtOwners::pull_part(std::uint64_t at, std::span<const std::int64_t> da
                               std::byte* out) const {
   const std::vector<Part> parts = split(dataset_ids);
   const auto row_bytes = static_cast<std::size_t>(spec_.row_bytes());
-  std::vector<std::pair<const Part*, StateNetwork::Ticket>> asked;
+  Asked asked(*network_);
   for (int owner = 0; owner < num_owners(); ++owner) {
     const Part& part = parts[static_cast<std::size_t>(owner)];
-    if (part.ids.empty()) continue;
-    asked.emplace_back(
-        &part, network_->ask(owner, write_state_question(head(owner, StateAsk::kPull, at), part.ids)));
+    if (!part.ids.empty()) asked.ask(owner, write_state_question(head(owner, StateAsk::kPull, at), part.ids));
   }
-  for (const auto& [part, ticket] : asked) {
-    const auto answer = network_->wait(ticket);
-    const std::span<const std::byte> rows = read_rows(*answer, part->ids.size(), row_bytes);
-    for (std::size_t i = 0; i < part->positions.size(); ++i)
-      std::memcpy(out + part->positions[i] * row_bytes, rows.data() + i * row_bytes, row_bytes);
+  for (const Part& part : parts) {
+    if (part.ids.empty()) continue;
+    const auto answer = asked.wait();
+    const std::span<const std::byte> rows = read_rows(*answer, part.ids.size(), row_bytes);
+    for (std::size_t i = 0; i < part.positions.size(); ++i)
+      std::memcpy(out + part.positions[i] * row_bytes, rows.data() + i * row_bytes, row_bytes);
   }
 }
 
@@ -137,13 +157,13 @@ std::vector<std::shared_ptr<const RecycledBytes>> TableAtOwners::ask_all(
     StateAsk ask, std::int64_t steps, std::vector<std::int64_t> numbers,
     std::span<const std::byte> rest) const {
   numbers.insert(numbers.begin(), ++last_message_);
-  std::vector<StateNetwork::Ticket> tickets;
+  Asked asked(*network_);
   for (int owner = 0; owner < num_owners(); ++owner)
-    tickets.push_back(network_->ask(
-        owner, write_state_question(head(owner, ask, static_cast<std::uint64_t>(steps)), numbers, rest.size(),
-                                    [&](std::byte* out) { std::memcpy(out, rest.data(), rest.size()); })));
+    asked.ask(owner,
+              write_state_question(head(owner, ask, static_cast<std::uint64_t>(steps)), numbers, rest.size(),
+                                   [&](std::byte* out) { std::memcpy(out, rest.data(), rest.size()); }));
   std::vector<std::shared_ptr<const RecycledBytes>> answers;
-  for (const StateNetwork::Ticket ticket : tickets) answers.push_back(network_->wait(ticket));
+  for (int owner = 0; owner < num_owners(); ++owner) answers.push_back(asked.wait());
   return answers;
 }
 

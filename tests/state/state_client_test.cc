@@ -224,6 +224,26 @@ TEST_F(StateClient, ARankThatLeavesIsNamedToThoseWhoWait) {
   expect_in(refusal([&] { stays.read(values.data()); }), "rank 1 has left before step 0 of table 'user'");
 }
 
+TEST_F(StateClient, AGradientThatIsNoNumberIsRefusedBeforeItsStepIsBrought) {
+  DistRows rows(network(1), meta(), rows_spec(), {.run = 5});
+  rows.look({1, 140});
+  std::vector<float> values(2 * kLearnedWidth);
+  rows.read(values.data());
+  std::vector<float> wrong(2 * kLearnedWidth);
+  for (const float number : {std::nanf(""), INFINITY}) {
+    wrong.back() = number;
+    expect_in(refusal([&] {
+                rows.step({rows.ids(), wrong.data()});
+              }),
+              "a gradient of node 140 (dataset id) has NaN or infinity in step 0 of table 'user'");
+  }
+  rows.step({});
+  EXPECT_EQ(rows.next_step(), 1);
+  std::vector<float> after(2 * kLearnedWidth);
+  rows.pull(std::vector<std::int64_t>{1, 140}, after.data());
+  EXPECT_EQ(after, values);
+}
+
 TEST_F(StateClient, BytesThatAreNoQuestionAreRefused) {
   for (const std::size_t size : {0, 8, 63, 64, 200}) {
     std::string error;

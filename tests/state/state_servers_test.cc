@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "peers/state_owners.h"
+#include "server_client_mode/client/remote_loader.h"
 #include "state/client/dist_rows.h"
 #include "state/client/dist_tensor.h"
 #include "tests/peers/machines_fixture.h"
@@ -162,6 +163,46 @@ TEST_F(StateServers, AnOwnerThatWasStartedAgainSaysThatStateIsGone) {
       refusal([&] { tensor.pull(all_nodes(), reinterpret_cast<std::byte*>(values.data())); });
   expect_in(error, "was started again, and what it held is gone");
   expect_in(error, servers_[1]->address().to_text());
+}
+
+/// What Ctrl-C does in Python.
+TEST_F(StateServers, AWaitThatIsLeft_IsGoneOnWithLater) {
+  struct Left {};
+  std::atomic<bool> leaves = false;
+  PeerOptions options;
+  options.peers = {servers_[0]->address().to_text(), servers_[1]->address().to_text()};
+  options.token = kTestToken;
+  const auto network = std::make_shared<StateOwners>(meta(), options, [&] {
+    if (leaves.exchange(false)) throw Left();
+  });
+  const auto rank = [](std::int64_t number) { return RankOfRun{.run = 5, .rank = number, .ranks = 2}; };
+  TableSpec spec = rows_spec();
+  spec.optimizer = {.optimizer = RowOptimizer::kSgd, .lr = 1};
+  DistRows waits(network, meta(), spec, rank(0)), late(owners(), meta(), spec, rank(1));
+  std::vector<float> first(kLearningNodes * kLearnedWidth), second(first.size()), after(first.size());
+  const std::vector<float> ones(first.size(), 1);
+  waits.look(all_nodes()), waits.look(all_nodes());
+  waits.read(first.data());
+  waits.step({waits.ids(), ones.data()});
+  leaves = true;
+  EXPECT_THROW(waits.read(second.data()), Left);
+  leaves = true;
+  EXPECT_THROW(waits.pull(all_nodes(), after.data()), Left);
+  late.step({});
+  waits.read(second.data());
+  waits.pull(all_nodes(), after.data());
+  EXPECT_EQ(after, second);
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_FLOAT_EQ(second[i], first[i] - 0.5F);
+}
+
+/// A trainer that samples over servers has no folder of the dataset.
+TEST_F(StateServers, WhatTheDatasetIs_AServerOfSomePartitionsTells) {
+  RemoteExecution remote;
+  remote.servers = {servers_[1]->address()};
+  remote.token = kTestToken;
+  const DatasetMeta told = RemoteStreams(remote).meta();
+  EXPECT_EQ(format_meta(told), format_meta(meta()));
+  DistTensor(owners(), told, counts());
 }
 
 TEST_F(StateServers, WhoeverCannotBeTheOwnerIsNamedInOneLine) {
