@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "python/module/signals.h"
 #include "python/module/truncated_files.h"
 #include "server_client_mode/client/remote_loader.h"
 #include "worker_mode/loader.h"
@@ -16,12 +17,6 @@ namespace nb = nanobind;
 
 namespace hopfeed::python {
 namespace {
-
-/// Lets Python look for signals: a handler's exception (KeyboardInterrupt) leaves what waits.
-void look_for_signals() {
-  const nb::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
 
 std::unique_ptr<BatchStream> open(StreamOptions options, const std::atomic<bool>& closing) {
   options.loader.while_waiting = [&closing] {

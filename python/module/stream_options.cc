@@ -115,6 +115,13 @@ StreamOptions stream_options(const nb::dict& dict) {
   return options;
 }
 
+RemoteExecution remote_options(const nb::dict& dict) {
+  GivenOptions given(dict);
+  RemoteExecution remote = take_servers(given, RemoteExecution{}.batch_deadline);
+  given.require_all_taken();
+  return remote;
+}
+
 std::vector<FieldRow> stream_fields() {
   LoaderOptions loader;
   RemoteExecution remote;

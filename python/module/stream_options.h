@@ -19,6 +19,9 @@ struct StreamOptions {
 /// Reads the options; arrays are copied. Throws kInvalid naming the option. The caller holds the GIL.
 StreamOptions stream_options(const nanobind::dict& given);
 
+/// Reads the options of servers alone. Throws kInvalid naming the option. The caller holds the GIL.
+RemoteExecution remote_options(const nanobind::dict& given);
+
 /// The keywords of stream_options() that stand for fields, with their types, defaults and help.
 std::vector<FieldRow> stream_fields();
 
