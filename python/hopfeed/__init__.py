@@ -1,7 +1,7 @@
 """hopfeed: mini-batches of graph neighbourhoods for GNN training.
 
 ``hopfeed.pyg`` has PyG's loaders with hopfeed behind them, ``hopfeed.torch.Loader`` gives torch tensors and
-``hopfeed.Loader`` NumPy arrays.
+``hopfeed.Loader`` NumPy arrays. ``hopfeed.state`` has state of training at servers.
 """
 
 from hopfeed.batch import Batch, Block
@@ -15,11 +15,13 @@ from hopfeed.errors import (
     NoSpaceError,
     NotFoundError,
     PeerDiedError,
+    StateLost,
     UnsupportedError,
     VersionError,
 )
 from hopfeed.conversion import from_pyg
 from hopfeed.loader import Loader
+from hopfeed.state import DistTensor
 from hopfeed.to_pyg import to_pyg
 from hopfeed.tool import generate, import_numpy, inspect, partition, tune
 from hopfeed.version import __version__
@@ -30,6 +32,7 @@ __all__ = [
     "CorruptError",
     "Dataset",
     "DeadlineError",
+    "DistTensor",
     "Error",
     "InputOutputError",
     "InvalidError",
@@ -37,6 +40,7 @@ __all__ = [
     "NoSpaceError",
     "NotFoundError",
     "PeerDiedError",
+    "StateLost",
     "UnsupportedError",
     "VersionError",
     "__version__",

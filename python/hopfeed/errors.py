@@ -57,6 +57,12 @@ class PeerDiedError(Error):
     code = "peer died"
 
 
+class StateLost(PeerDiedError):
+    """What an owner of state held is gone: it was started again, or others have begun the table anew. Go back to a checkpoint."""
+
+    code = "state lost"
+
+
 class UnsupportedError(Error, NotImplementedError):
     """Valid, but not offered."""
 
@@ -74,6 +80,7 @@ _CLASSES = {
         NoSpaceError,
         DeadlineError,
         PeerDiedError,
+        StateLost,
         UnsupportedError,
     )
 }

@@ -1,6 +1,6 @@
-"""hopfeed's loader for torch: batches of tensors, as an ``IterableDataset``.
+"""hopfeed for torch: batches of tensors, as an ``IterableDataset``, and ``DistEmbedding``, learned rows at servers.
 
-It can be iterated as it is, or given to ``torch.utils.data.DataLoader(loader, batch_size=None)`` or to Lightning.
+The loader can be iterated as it is, or given to ``torch.utils.data.DataLoader(loader, batch_size=None)`` or to Lightning.
 ``num_workers`` is an argument of this loader, not of the DataLoader: hopfeed has its own workers.
 """
 
@@ -14,6 +14,7 @@ from hopfeed.version import explain_missing
 try:
     from torch.utils.data import IterableDataset
 
+    from hopfeed.dist_embedding import DistEmbedding
     from hopfeed.streams import note_streams
 except ModuleNotFoundError as error:
     raise explain_missing(error, "hopfeed.torch", "torch") from None
@@ -29,4 +30,4 @@ class Loader(hopfeed.loader.Loader, IterableDataset):  # type: ignore[misc]
         return super()._convert(batch)
 
 
-__all__ = ["Loader"]
+__all__ = ["DistEmbedding", "Loader"]
