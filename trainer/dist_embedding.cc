@@ -110,7 +110,7 @@ void DistEmbeddingImpl::open(std::shared_ptr<StateNetwork> network, const Datase
 }
 
 void DistEmbeddingImpl::abandon() {
-  if (rows_) rows_->abandon();
+  if (rows_) rows_->give_up();
   rows_.reset();
   ahead_.clear();
   lookups_.clear();

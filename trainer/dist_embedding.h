@@ -74,7 +74,7 @@ class DistEmbeddingImpl : public torch::nn::Module {
   /// Opens the table for a rank and an attempt of its run; what an earlier one held is given up. Throws what
   /// TableAtOwners throws.
   void open(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset, const RankOfRun& rank);
-  /// Gives the attempt up, without a word to the owners.
+  /// Gives the attempt up: nothing is read or learned until it is opened again.
   void abandon();
   /// Says which rows the step behind those that were looked at reads (int64 [n], repeats allowed), so that
   /// they come while others are computed on. Whole rows need no look. Throws StateLost.

@@ -86,6 +86,7 @@ void EpochLoop::unless_lost(const Body& body) {
   } catch (const StateLost& lost) {
     lost_ = true;
     why_lost_ = lost.message();
+    state_.abandon();
     world_.wish_to_go_back();
   }
 }

@@ -135,6 +135,10 @@ void LearnedState::open_for_all(const StateCheckpoint* checkpoint) {
   for (DistEmbeddingImpl* const table : tables_) open(*table);
 }
 
+void LearnedState::abandon() {
+  for (DistEmbeddingImpl* const table : tables_) table->abandon();
+}
+
 void LearnedState::begin() {
   if (!any()) return;
   last_number_ = 0;

@@ -47,8 +47,13 @@ struct StateManifest {
 
 /// Owners are the servers that have the rows.
 struct Owners {
-  std::shared_ptr<StateNetwork> network;  // null: rows lie whole at each trainer
-  std::string tables = "model";           // begins their names: "model.user"
+  std::shared_ptr<StateNetwork> network = nullptr;  // null: rows lie whole at each trainer
+  std::string tables = "";                          // begins their names; empty: nothing does
+
+  /// Returns these, for the model of a name.
+  Owners of_model(const std::string& name) const {
+    return {.network = network, .tables = tables.empty() ? name : tables + "." + name};
+  }
 };
 
 class LearnedState {
@@ -63,6 +68,8 @@ class LearnedState {
   /// Begins a run, of first values. Waits for some seconds for another run that has the tables and may have
   /// ended. Throws what TableAtOwners throws.
   void begin();
+  /// Gives this rank's attempt up: ranks that wait for its steps hear so. go_back() follows.
+  void abandon();
   /// Begins a new attempt of a run at a checkpoint, which rank 0 names. Throws what TableAtOwners throws.
   void go_back(const StateManifest& manifest, const StateCheckpoint& checkpoint);
 

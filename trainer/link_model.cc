@@ -56,9 +56,9 @@ void LinkModelImpl::make_embeddings(const HopTypes& types) {
   embeddings_.assign(nodes.size(), DistEmbedding(nullptr));
   for (std::size_t t = 0; t < nodes.size(); ++t) {
     if (!types.reaches(static_cast<int>(t)) || feature_width(nodes[t]) > 0) continue;
-    embeddings_[t] = register_module(
-        "embedding_" + module_name(nodes[t].name),
-        learned_rows_of(options_.owners, nodes[t], options_.hidden, options_.seed + t, options_.embedding_lr));
+    embeddings_[t] = register_module("embedding_" + module_name(nodes[t].name),
+                                     learned_rows_of(options_.owners, nodes[t], options_.hidden,
+                                                     options_.seed + t, options_.embedding_lr));
   }
 }
 

@@ -18,6 +18,10 @@ void check(const LinkTrainingOptions& options) {
   require_valid(options.loader.batch.link.on(), "links are trained on, but no edge type of links is given");
   require_valid(options.epochs > 0,
                 marked("epochs") + " is " + std::to_string(options.epochs) + "; use at least 1");
+  require_valid(options.checkpoint_every >= 0, "checkpoint-every is " +
+                                                   std::to_string(options.checkpoint_every) +
+                                                   "; use 0 (after each epoch) or a number of steps");
+  require_valid(options.keep >= 1, "keep is " + std::to_string(options.keep) + "; use at least 1");
   require_valid(options.max_batches >= 0,
                 "max-batches is " + std::to_string(options.max_batches) + "; use 0 (all) or more");
   require_valid(options.lr > 0 && options.embedding_lr > 0, "a learning rate is 0 or less; use one above 0");
@@ -57,7 +61,8 @@ LinkModelOptions model_options(const LinkTrainingOptions& options, const Dataset
           .hidden = options.hidden,
           .dropout = options.dropout,
           .seed = options.seed,
-          .embedding_lr = options.embedding_lr};
+          .embedding_lr = options.embedding_lr,
+          .owners = options.owners.of_model(options.name)};
 }
 
 /// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.
@@ -79,16 +84,21 @@ Settings settings_of(const LinkTrainingOptions& options, const BatchStream& stre
   return settings;
 }
 
-EpochLoopOptions loop_options(const LinkTrainingOptions& options, const BatchStream& stream) {
+EpochLoopOptions loop_options(const LinkTrainingOptions& options, const DatasetMeta& dataset,
+                              const BatchStream& stream) {
   return {.settings = settings_of(options, stream),
           .epochs = options.epochs,
           .max_batches = options.max_batches,
+          .checkpoint_every = options.checkpoint_every,
+          .keep = options.keep,
           .seed = options.seed,
           .out = options.out,
           .name = options.name,
           .resume = options.resume,
           .device = options.device,
-          .copy_batches = options.copy_batches};
+          .copy_batches = options.copy_batches,
+          .owners = options.owners,
+          .dataset = dataset};
 }
 
 std::shared_ptr<const StreamSource> streams_of(const LinkTrainingOptions& options) {
@@ -104,7 +114,7 @@ class LinkTraining final : public TrainingTask {
         model_(made_model()),
         adam_(model_->parameters(), torch::optim::AdamOptions(options.lr)),
         stream_(open(options.train_split)),
-        loop_(world, loop_options(options, *stream_), callbacks, *stream_, *model_, adam_),
+        loop_(world, loop_options(options, streams_->meta(), *stream_), callbacks, *stream_, *model_, adam_),
         valid_stream_(open_if_there(options.valid_split)),
         test_stream_(open_if_there(options.test_split)) {}
 
@@ -112,7 +122,8 @@ class LinkTraining final : public TrainingTask {
     loop_.run(*this);
     return {.rows = loop_.progress().rows,
             .best_epoch = loop_.progress().best_epoch,
-            .learned_rows = model_->num_learned_rows(),
+            .learned_rows = model_->num_learned_rows() + loop_.learned_rows(),
+            .returns = loop_.returns(),
             .stopped = world_.stop_agreed()};
   }
 
@@ -156,11 +167,14 @@ class LinkTraining final : public TrainingTask {
             .count = labels.numel()};
   }
 
+  void look(const AnyBatchTensors& batch) override { model_->look(std::get<TypedBatchTensors>(batch)); }
+
   void after_step() override { model_->step_embeddings(world_); }
 
   std::optional<double> score(EpochRow& row) override {
     if (valid_stream_) row.valid_auc = auc_of(*valid_stream_);
-    if (test_stream_ && !world_.stop_agreed()) row.test_auc = auc_of(*test_stream_);
+    if (test_stream_ && !world_.stop_agreed() && !world_.go_back_agreed())
+      row.test_auc = auc_of(*test_stream_);
     return valid_stream_ ? std::optional(row.valid_auc) : std::nullopt;
   }
 
@@ -175,7 +189,7 @@ class LinkTraining final : public TrainingTask {
     });
     const torch::Tensor all = torch::cat(world_.gather_rows(torch::cat(scored)));
     world_.sum({0});  // where somebody was asked to stop, his share is missing and all know it
-    return world_.stop_agreed() ? 0 : roc_auc(all.select(1, 0), all.select(1, 1));
+    return world_.stop_agreed() || world_.go_back_agreed() ? 0 : roc_auc(all.select(1, 0), all.select(1, 1));
   }
 
   World& world_;

@@ -39,19 +39,23 @@ struct LinkTrainingOptions {
   std::uint64_t seed = 0;                   // of sampling, first values and dropout
   std::filesystem::path out;  // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
   std::string name = "model";
+  std::int64_t checkpoint_every = 0;  // these two are as in TrainingOptions
+  std::int64_t keep = 3;
   Resume resume = Resume::kAfterRestart;
-  // These four are as in TrainingOptions. Learned rows stay in the host's memory.
+  // These are as in TrainingOptions. Learned rows stay in the host's memory.
   torch::Device device = torch::kCPU;
   bool copy_batches = false;
   Precision precision = Precision::kFloat32;
   bool deterministic = false;
+  Owners owners = {};
 };
 
 struct LinkTrainingResult {
   std::vector<EpochRow> rows;
   std::int64_t best_epoch = 0;  // by ROC-AUC on the validation links; without any the last
   std::int64_t learned_rows = 0;
-  bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
+  EpochLoop::Returns returns;  // to checkpoints, since owners had lost learned rows
+  bool stopped = false;        // TrainingCallbacks::stop; all else is as far as it came
 };
 
 /// Returns whether the run tells ROC-AUC on the links of a split.

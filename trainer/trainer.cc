@@ -51,6 +51,7 @@ void check(const TrainingOptions& options) {
           "it with an output folder, where the checkpoint lies");
   require(options.checkpoint_every >= 0, "checkpoint-every", options.checkpoint_every,
           "0 (after each epoch) or a number of steps");
+  require(options.keep >= 1, "keep", options.keep, "at least 1");
   check_sampling(options.loader.batch);
   if (options.local_seeds && options.streams)
     throw Error(ErrorCode::kInvalid,
@@ -121,17 +122,20 @@ Settings settings_of(const TrainingOptions& options, const BatchStream& stream, 
   return settings;
 }
 
-EpochLoopOptions loop_options(const TrainingOptions& options, const BatchStream& stream,
-                              std::int64_t trainers) {
+EpochLoopOptions loop_options(const TrainingOptions& options, const DatasetMeta& dataset,
+                              const BatchStream& stream, std::int64_t trainers) {
   return {.settings = settings_of(options, stream, trainers),
           .epochs = options.epochs,
           .checkpoint_every = options.checkpoint_every,
+          .keep = options.keep,
           .seed = options.seed,
           .out = options.out,
           .name = options.name,
           .resume = options.resume,
           .device = options.device,
-          .copy_batches = options.copy_batches};
+          .copy_batches = options.copy_batches,
+          .owners = options.owners,
+          .dataset = dataset};
 }
 
 std::shared_ptr<const StreamSource> streams_of(const TrainingOptions& options) {
@@ -147,7 +151,8 @@ class NodeTraining final : public TrainingTask {
         model_(make_model(options, streams_->meta())),
         adam_(model_->parameters(), torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay)),
         stream_(streams_->open(train_loader_options(options, world))),
-        loop_(world, loop_options(options, *stream_, world.size()), callbacks, *stream_, *model_, adam_) {
+        loop_(world, loop_options(options, streams_->meta(), *stream_, world.size()), callbacks, *stream_,
+              *model_, adam_) {
     const DatasetMeta& meta = streams_->meta();
     require_dataset(meta, *stream_);
     if (meta.node_types[seed_type(options, meta)].splits.contains(options.valid_split))
@@ -158,10 +163,12 @@ class NodeTraining final : public TrainingTask {
     loop_.run(*this);
     const bool stopped = world_.stop_agreed();
     if (!stopped) restore_best();
+    if (!stopped) loop_.restore_best_rows();
     return {.model = model_,
             .rows = loop_.progress().rows,
             .best_accuracy = loop_.progress().best_accuracy,
             .best_epoch = loop_.progress().best_epoch,
+            .returns = loop_.returns(),
             .stopped = stopped};
   }
 
@@ -226,6 +233,8 @@ class NodeTraining final : public TrainingTask {
     return row.valid_accuracy = sum.value();
   }
 
+  void look(const AnyBatchTensors& batch) override { model_->look(batch); }
+
   void after_step() override { model_->step_learned_rows(world_); }
 
   void keep_best() override { best_model_ = model_bytes(*model_); }
@@ -269,7 +278,8 @@ std::shared_ptr<NodeClassifier> make_model_on_cpu(const TrainingOptions& options
                                     .hidden = options.hidden,
                                     .dropout = options.dropout,
                                     .seed = options.seed,
-                                    .embedding_lr = options.lr})
+                                    .embedding_lr = options.lr,
+                                    .owners = options.owners.of_model(options.name)})
         .ptr();
   }
   const NodeTypeMeta& nodes = dataset.node_types[type];

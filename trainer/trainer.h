@@ -38,12 +38,16 @@ struct TrainingOptions {
   std::filesystem::path out;  // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
   std::string name = "model";
   std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
+  std::int64_t keep = 3;              // checkpoints; older ones are <name>.checkpoint.1 and on
   Resume resume = Resume::kAfterRestart;
   TraceFile* trace = nullptr;                 // gets the batches of all loaders; null: no trace
   torch::Device device = torch::kCPU;         // of model, optimizer and batches (device.h)
   bool copy_batches = false;                  // on the CPU too, as to a device: for tests
   Precision precision = Precision::kFloat32;  // of the forward pass
   bool deterministic = false;  // the same bits from the same run on a GPU too, more slowly (numerics.h)
+  /// Of learned rows; their tables are called <owners.tables>.<name>.<node type>. Batches are then sampled
+  /// with dataset_ids.
+  Owners owners = {};
 };
 
 struct TrainingResult {
@@ -51,7 +55,8 @@ struct TrainingResult {
   std::vector<EpochRow> rows;
   double best_accuracy = 0;  // sampled validation accuracy of `model`
   std::int64_t best_epoch = 0;
-  bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
+  EpochLoop::Returns returns;  // to checkpoints, since owners had lost learned rows
+  bool stopped = false;        // TrainingCallbacks::stop; all else is as far as it came
 };
 
 /// Returns what a run trains: "HeteroSage" where the dataset has several node or edge types, else

@@ -142,6 +142,17 @@ void DistRows::restore(std::uint64_t checkpoint, const std::vector<ShardSum>& sh
   next_step_ = table_.restore(checkpoint, shards);
 }
 
+void DistRows::give_up() noexcept {
+  if (std::exchange(left_, true)) return;
+  for (int owner = 0; owner < table_.num_owners(); ++owner) {
+    try {
+      table_.network().drop(
+          table_.network().ask(owner, write_state_question(table_.head(owner, StateAsk::kLeave, 0), {})));
+    } catch (const std::exception&) {  // it is gone
+    }
+  }
+}
+
 void DistRows::leave() {
   if (std::exchange(left_, true)) return;
   std::vector<StateNetwork::Ticket> tickets;

@@ -54,8 +54,9 @@ class DistRows {
     table_.keep(run, std::move(checkpoints));
   }
 
-  /// Says nothing at its end: all ranks give the attempt up together.
-  void abandon() { left_ = true; }
+  /// Leaves without waiting for an owner's word, and does nothing more: the attempt is given up. Ranks that
+  /// wait for this one hear so.
+  void give_up() noexcept;
   /// Says that this rank brings no more steps.
   void leave();
 
