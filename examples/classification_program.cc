@@ -28,10 +28,12 @@ std::string epoch_note(const EpochRow& row) {
          waits_text(row);
 }
 
+DatasetMeta meta_of(const TrainingOptions& training) {
+  return training.streams ? training.streams->meta() : LocalStreams(training.loader.dataset).meta();
+}
+
 std::string title_of(const ModelRun& run) {
-  if (!run.title.empty()) return run.title;
-  if (run.training.streams) return model_title(run.training, run.training.streams->meta());
-  return model_title(run.training, LocalStreams(run.training.loader.dataset).meta());
+  return run.title.empty() ? model_title(run.training, meta_of(run.training)) : run.title;
 }
 
 /// Sampled: of the validation behind each epoch, where this machine does not have the whole graph.
@@ -40,6 +42,8 @@ ModelReport report_of(const ModelRun& run, const TrainingResult& result) {
           .prefix = run.prefix,
           .rows = result.rows,
           .best_epoch = result.best_epoch,
+          .returns = result.returns.times,
+          .batches_again = result.returns.batches,
           .sampled = true};
 }
 
@@ -70,7 +74,9 @@ ModelReport evaluate(const ModelRun& run, const TrainingResult& result) {
       .train_accuracy = accuracy_on("train"),
       .valid_accuracy = accuracy_on("valid"),
       .test_accuracy = accuracy_on("test"),
-      .inference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+      .inference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+      .returns = result.returns.times,
+      .batches_again = result.returns.batches};
 }
 
 /// Those that are known to be on this machine: else each trainer is one of its own.
@@ -148,8 +154,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the model on features alone");
-  line.option("--checkpoint-every", t.checkpoint_every,
-              "Steps between checkpoints; 0: after each epoch only");
+  add_checkpoint_options(line, t.checkpoint_every, t.keep);
   add_trainer_options(line, a.process);
   line.option(
       "--trace", a.trace,
@@ -162,6 +167,7 @@ void take_options(ClassificationArguments& a) {
   a.servers.check(a.training.loader.dataset);
   if (a.servers.remote()) a.from_line.refuse_of_workers();
   a.from_line.take();
+  a.owners.take(a.training.loader, a.training.out);
   a.training.loader.batch.validate();
   a.training.local_seeds = a.deal == "local";
   if (a.servers.remote()) a.training.streams = a.servers.streams(a.training.loader.dataset);
@@ -189,6 +195,10 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   at::set_num_threads(arguments.process.threads);
   World world(world_options(arguments.process, device));
   for (ModelRun& run : models) share_peers(world, run.training.loader.execution.partitions);
+  const TrainingOptions& last = models.back().training;
+  const Owners owners =
+      arguments.owners.connect(meta_of(last), arguments.servers, last.loader.execution.partitions);
+  for (ModelRun& run : models) run.training.owners = owners;
   Summary summary(out, arguments.process, world);
 
   const std::unique_ptr<TraceFile> trace = open_trace(arguments.trace, world);
@@ -210,11 +220,10 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   at::set_num_threads(CPU_COUNT(&all_cores));
   const TrainingOptions& main = models.back().training;
   const bool here = !arguments.servers.remote() && !main.loader.execution.partitions.on();
-  RunReport report{
-      .dataset = main.streams ? main.streams->meta().name : LocalStreams(main.loader.dataset).meta().name,
-      .trainers = world.size(),
-      .options = options_json(arguments, main),
-      .models = {}};
+  RunReport report{.dataset = meta_of(main).name,
+                   .trainers = world.size(),
+                   .options = options_json(arguments, main),
+                   .models = {}};
   for (std::size_t i = 0; i < models.size(); ++i)
     report.models.push_back(here ? evaluate(models[i], results[i]) : report_of(models[i], results[i]));
   summary.write(to_json(report));

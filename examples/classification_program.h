@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/owners_arguments.h"
 #include "examples/training_process.h"
 #include "programs/options/loader_arguments.h"
 #include "programs/options/server_arguments.h"
@@ -16,6 +17,7 @@ struct ClassificationArguments {
   TrainingOptions training = {};
   LoaderArguments from_line{training.loader};
   ServerArguments servers{"--data"};
+  OwnersArguments owners;  // of programs whose models learn rows
   std::string deal = "even";
   ProcessArguments process;
   std::string trace;

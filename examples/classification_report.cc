@@ -54,6 +54,8 @@ void add_model(nlohmann::json& json, const ModelReport& model) {
   if (model.test_accuracy) add("test_accuracy", *model.test_accuracy);
   add_epochs(json, model.prefix, model.rows, model.best_epoch);
   if (!model.sampled) add("inference_seconds", model.inference_seconds);
+  add("returns", model.returns);
+  add("batches_again", model.batches_again);
   add("epoch_rows", rows_to_json(model.rows));
 }
 

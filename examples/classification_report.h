@@ -21,7 +21,8 @@ struct ModelReport {
   std::int64_t best_epoch = 0;
   std::optional<double> train_accuracy, valid_accuracy, test_accuracy;  // of the splits that there are
   double inference_seconds = 0;
-  bool sampled = false;  // the dataset was not at hand: there are no exact accuracies
+  std::int64_t returns = 0, batches_again = 0;  // to checkpoints, since owners had lost learned rows
+  bool sampled = false;                         // the dataset was not at hand: there are no exact accuracies
 };
 
 struct RunReport {

@@ -27,6 +27,7 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option("--node-type", a.shared.training.loader.node_type,
               "Type that is classified; default: the first");
   a.shared.from_line.add(line, {"edge fanouts"});
+  a.shared.owners.add(line);
   line.option(
       "--without", a.without,
       "Train HeteroSage once more without these edge types (tagged,rev_tagged), to see what they say");

@@ -10,6 +10,7 @@
 #include "core/dataset/given_array.h"
 #include "examples/epoch_report.h"
 #include "examples/link_report.h"
+#include "examples/owners_arguments.h"
 #include "examples/training_process.h"
 #include "programs/options/loader_arguments.h"
 #include "programs/options/server_arguments.h"
@@ -32,6 +33,7 @@ struct Arguments {
   LinkTrainingOptions training = defaults();
   LoaderArguments from_line{training.loader};
   ServerArguments servers{"--data"};
+  OwnersArguments owners;
   std::filesystem::path test_links;
   ProcessArguments process;
 };
@@ -58,11 +60,13 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option("--dropout", t.dropout, "Share of hidden units dropped while training");
   line.option("--lr", t.lr, "Adam's learning rate");
   line.option("--embedding-lr", t.embedding_lr, "That of learned rows");
+  a.owners.add(line);
   line.option("--seed", t.seed, "Seed of sampling, negatives, first values and dropout");
   a.from_line.add(line, {"workers", "graph mode", "gpu graph cache", "gpu cache", "partitions"});
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer", {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the classifier without the graph");
+  add_checkpoint_options(line, t.checkpoint_every, t.keep);
   add_trainer_options(line, a.process);
   line.option("--json", a.process.json, "Write the summary to this file too", {.output = true});
 }
@@ -136,7 +140,9 @@ LinkModelReport trained(World& world, const Run& run, const LinkRunReport& repor
           .prefix = run.prefix,
           .rows = result.rows,
           .best_epoch = result.best_epoch,
-          .learned_rows = result.learned_rows};
+          .learned_rows = result.learned_rows,
+          .returns = result.returns.times,
+          .batches_again = result.returns.batches};
 }
 
 void run(Arguments& a) {
@@ -145,6 +151,7 @@ void run(Arguments& a) {
   a.servers.check(training.loader.dataset);
   if (a.servers.remote()) a.from_line.refuse_of_workers();
   a.from_line.take();
+  a.owners.take(training.loader, training.out);
   batch.validate();
   training.resume = resume_of(a.process);
   training.loader.while_waiting = end_of_waiting(training.out);
@@ -161,6 +168,7 @@ void run(Arguments& a) {
   at::set_num_threads(a.process.threads);
   World world(world_options(a.process, training.device));
   share_peers(world, training.loader.execution.partitions);
+  training.owners = a.owners.connect(meta, a.servers, training.loader.execution.partitions);
   Summary summary(training.out, a.process, world);
 
   LinkRunReport report{.dataset = meta.name,

@@ -35,6 +35,8 @@ void add_model(nlohmann::json& json, const LinkRunReport& report, const LinkMode
   if (report.has_test) add("test_auc", best_of(model).test_auc);
   add_epochs(json, model.prefix, model.rows, model.best_epoch);
   add("learned_rows", model.learned_rows);
+  add("returns", model.returns);
+  add("batches_again", model.batches_again);
   add("epoch_rows", rows_to_json(report, model.rows));
 }
 

@@ -16,6 +16,7 @@ struct LinkModelReport {
       prefix;  // of its figures in summary.json: "baseline_"; empty for the model that the run is about
   std::vector<EpochRow> rows;
   std::int64_t best_epoch = 0, learned_rows = 0;
+  std::int64_t returns = 0, batches_again = 0;  // to checkpoints, since owners had lost learned rows
 };
 
 struct LinkRunReport {

@@ -64,6 +64,13 @@ void add_trainer_options(CommandLine& line, ProcessArguments& a) {
   line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
 }
 
+void add_checkpoint_options(CommandLine& line, std::int64_t& every, std::int64_t& keep) {
+  line.option("--checkpoint-every", every, "Steps between checkpoints; 0: after each epoch only");
+  line.option("--keep", keep,
+              "Checkpoints that stay: the last one and those before it, <name>.checkpoint.1 and on",
+              {.min = 1, .max = 1000});
+}
+
 torch::Device device_of(const ProcessArguments& a) {
   if (a.deterministic) setenv(kCublasVariable, kCublasSetting, 0);  // before cuBLAS is loaded
   const ChosenDevice chosen = choose_device(a.device);

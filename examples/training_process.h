@@ -37,6 +37,9 @@ void add_cores_option(CommandLine& line, ProcessArguments& arguments);
 /// Adds the options from --resume to --trainers.
 void add_trainer_options(CommandLine& line, ProcessArguments& arguments);
 
+/// Adds --checkpoint-every and --keep.
+void add_checkpoint_options(CommandLine& line, std::int64_t& every, std::int64_t& keep);
+
 /// Returns the device of --device, and says once what auto took. It comes before anything else of Torch.
 torch::Device device_of(const ProcessArguments& arguments);
 /// Batches of a model that computes on a GPU: sampled there they stay there, else their slots are pinned.

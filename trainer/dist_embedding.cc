@@ -2,7 +2,6 @@
 #include "trainer/dist_embedding.h"
 
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -144,9 +143,8 @@ torch::Tensor DistEmbeddingImpl::rows_of_step(const torch::Tensor& ids) {
   for (const std::int64_t id : ids_of(ids)) {
     const auto place = std::ranges::lower_bound(looked, id);
     require_valid(place != looked.end() && *place == id,
-                  fmt::format("node {} (dataset id) is read in a step of table '{}' that did not look at it; "
-                              "look() at all rows of a step first",
-                              id, spec_->name));
+                  "node " + std::to_string(id) + " (dataset id) is read in a step of table '" + spec_->name +
+                      "' that did not look at it; look() at all rows of a step first");
     places.push_back(place - looked.begin());
   }
   return torch::index_select(step_rows_, 0, torch::tensor(places, torch::kInt64));

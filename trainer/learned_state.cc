@@ -1,8 +1,6 @@
 // See learned_state.h.
 #include "trainer/learned_state.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -127,7 +125,7 @@ void LearnedState::open_for_all(const StateCheckpoint* checkpoint) {
     const auto found = checkpoint->shards.find(table->spec().name);
     if (found == checkpoint->shards.end())
       throw Error(ErrorCode::kCorrupt,
-                  fmt::format("the checkpoint has nothing of table '{}'; start afresh", table->spec().name));
+                  "the checkpoint has nothing of table '" + table->spec().name + "'; start afresh");
     table->rows().restore(checkpoint->number, found->second);
   }
   world_.sum({0});

@@ -28,6 +28,7 @@
 #include "python/module/signals.h"
 #include "python/module/stream_options.h"
 #include "server_client_mode/client/remote_loader.h"
+#include "server_client_mode/client/remote_owners.h"
 #include "state/client/dist_rows.h"
 #include "state/client/dist_tensor.h"
 #include "state/table/row_sums.h"
@@ -68,14 +69,11 @@ class WaitsFor {
   WaitsFor& operator=(const WaitsFor&) = delete;
 };
 
-/// Whether an owner has said that the table of before is gone (state/owner): it was started again, it has
-/// begun the table anew, or a step has failed half-way. Others that died are ranks, or owners that are away.
+/// Whether an owner has said that the table of before is gone (state/owner): it was started again, or a step
+/// has failed half-way. Others that died are ranks, or owners that are away.
 bool tells_of_lost_state(const Error& error) {
-  constexpr std::array<std::string_view, 3> kSaid{"go back to a checkpoint", "begun anew by another run",
-                                                  "begins it anew"};
-  return error.code() == ErrorCode::kPeerDied && std::ranges::any_of(kSaid, [&](std::string_view said) {
-           return std::string_view(error.what()).find(said) != std::string_view::npos;
-         });
+  return error.code() == ErrorCode::kPeerDied &&
+         std::string_view(error.what()).find("go back to a checkpoint") != std::string_view::npos;
 }
 
 /// Does `body` without the GIL.
@@ -92,19 +90,6 @@ auto waiting(const std::atomic<bool>& table_closes, Body body) {
 }
 
 // ---- owners
-
-PeerOptions peer_options(const RemoteExecution& remote) {
-  PeerOptions options;
-  for (const wire::Address& address : remote.servers) options.peers.push_back(address.to_text());
-  options.token = remote.token;
-  options.tls = remote.tls;
-  options.tls_ca = remote.tls_files.ca;
-  options.tls_cert = remote.tls_files.cert;
-  options.tls_key = remote.tls_files.key;
-  options.connect_timeout = remote.connect_timeout;
-  options.deadline = remote.reconnect_deadline;
-  return options;
-}
 
 /// What options of machines with partitions are called here.
 std::string keyword_of(std::string_view field) {
@@ -147,7 +132,7 @@ class PythonOwners {
     remote.while_waiting = look_for_signals;
     meta_ = RemoteStreams(remote).meta();
     try {
-      const PeerOptions options = peer_options(remote);
+      const PeerOptions options = owners_among(remote);
       options.validate();
       network_ = std::make_shared<StateOwners>(meta_, options, look_around);
     } catch (const Error& error) {

@@ -30,7 +30,7 @@ ARROWS = {
     "peers": {"core", "wire", "state"},
     "stream": {"core", "channel", "cache", "gpu", "peers"},
     "worker_mode": {"core", "channel", "cache", "gpu", "peers", "stream"},
-    "server_client_mode/client": {"core", "channel", "wire", "cache", "stream", "worker_mode"},
+    "server_client_mode/client": {"core", "channel", "wire", "cache", "peers", "stream", "worker_mode"},
     "server_client_mode/server": {"core", "channel", "wire", "cache", "state", "gpu", "peers", "stream", "worker_mode"},
     "trainer": {"core", "state", "peers", "stream", "worker_mode", "server_client_mode/client"},
     "partition_tool": {"core", "cache"},
