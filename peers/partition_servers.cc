@@ -2,6 +2,7 @@
 #include "peers/partition_servers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -15,8 +16,16 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kTellAfter = 5'000ms;
 
+/// A replica, or the owner that was started without its option.
+bool keeps_no_state(const PartitionServers::State& state) { return state.ready && !state.serves; }
+
 std::string words_of(const PartitionServers::State& state) {
+  if (keeps_no_state(state)) return "it keeps no state of training; start it with --state DIR";
   return state.said.empty() ? "it does not answer" : state.said;
+}
+
+bool has(const PartitionServers::State& state, std::size_t partition) {
+  return std::ranges::find(state.partitions, static_cast<int>(partition)) != state.partitions.end();
 }
 
 void append(std::string& told, const std::string& peer, const PartitionServers::State& state) {
@@ -26,8 +35,12 @@ void append(std::string& told, const std::string& peer, const PartitionServers::
 }  // namespace
 
 PartitionServers::PartitionServers(std::size_t num_partitions, std::vector<int> own,
-                                   const PeerOptions& options)
-    : own_(std::move(own)), options_(options), states_(options.peers.size()), partitions_(num_partitions) {
+                                   const PeerOptions& options, PeerService service)
+    : own_(std::move(own)),
+      options_(options),
+      service_(service),
+      states_(options.peers.size()),
+      partitions_(num_partitions) {
   for (Partition& partition : partitions_) partition.since = Clock::now();
 }
 
@@ -35,7 +48,7 @@ void PartitionServers::note(std::size_t server, State state) {
   states_[server] = std::move(state);
   std::vector<int> servers(partitions_.size());
   for (const State& one : states_)
-    if (one.ready)
+    if (one.ready && one.serves)
       for (const int p : one.partitions) ++servers[static_cast<std::size_t>(p)];
   for (std::size_t p = 0; p < partitions_.size(); ++p) {
     Partition& partition = partitions_[p];
@@ -60,8 +73,9 @@ bool PartitionServers::is_given_up(std::size_t partition, Clock::time_point now)
 std::vector<int> PartitionServers::by_partition() const {
   std::vector<int> servers(partitions_.size(), -1);
   for (std::size_t i = 0; i < states_.size(); ++i)
-    for (const int partition : states_[i].partitions)
-      servers[static_cast<std::size_t>(partition)] = static_cast<int>(i);
+    if (states_[i].serves)
+      for (const int partition : states_[i].partitions)
+        servers[static_cast<std::size_t>(partition)] = static_cast<int>(i);
   return servers;
 }
 
@@ -95,8 +109,7 @@ std::string PartitionServers::why_silent(int partition,
                                          const std::function<bool(std::size_t server)>& left_out) const {
   std::string told;
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    const std::vector<int>& has = states_[i].partitions;
-    if (!has.empty() && std::ranges::find(has, partition) == has.end()) continue;
+    if (!states_[i].partitions.empty() && !has(states_[i], static_cast<std::size_t>(partition))) continue;
     if (!left_out || !left_out(i)) append(told, options_.peers[i], states_[i]);
   }
   return told;
@@ -119,21 +132,39 @@ bool PartitionServers::settled() const {
 
 void PartitionServers::require_all() const {
   if (const std::optional<std::size_t> partition = first_missing()) throw_missing(*partition);
-  for (std::size_t p = 0; p < partitions_.size(); ++p)
-    require_valid(
-        partitions_[p].servers <= options_.replicas,
-        fmt::format("partition {} is served by {} machines of those named ({}); leave some out, or say "
-                    "how many may ({})",
-                    p, partitions_[p].servers, marked("peers"), marked("replicas")));
+  for (std::size_t p = 0; p < partitions_.size(); ++p) {
+    if (partitions_[p].servers <= options_.replicas) continue;
+    require_valid(service_ == PeerService::kPartitions,
+                  fmt::format("the state of partition {} has {} owners of those named ({}): {}; start one of "
+                              "them alone with --state",
+                              p, partitions_[p].servers, marked("peers"), fmt::join(owners_of(p), " and ")));
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("partition {} is served by {} machines of those named ({}); leave some out, or "
+                            "say how many may ({})",
+                            p, partitions_[p].servers, marked("peers"), marked("replicas")));
+  }
+}
+
+std::vector<std::string> PartitionServers::owners_of(std::size_t partition) const {
+  std::vector<std::string> owners;
+  for (std::size_t i = 0; i < states_.size(); ++i)
+    if (states_[i].ready && states_[i].serves && has(states_[i], partition))
+      owners.push_back(options_.peers[i]);
+  return owners;
 }
 
 void PartitionServers::throw_missing(std::size_t partition) const {
-  std::string silent;
+  std::string silent, without_state;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const State& state = states_[i];
     if (state.refused) throw Error(state.code, state.said);
     if (!state.said.empty() || !state.tried) append(silent, options_.peers[i], state);
+    if (keeps_no_state(state) && has(state, partition)) append(without_state, options_.peers[i], state);
   }
+  if (!without_state.empty())
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the state of partition {} has no owner ({}{}{})", partition, without_state,
+                            silent.empty() ? "" : "; ", silent));
   if (silent.empty())
     throw Error(
         ErrorCode::kNotFound,

@@ -13,6 +13,13 @@
 
 namespace hopfeed {
 
+/// PeerService is what servers are asked for.
+enum class PeerService {
+  kPartitions,  // rows of partitions; a partition may have several servers
+  kState,       // state that training learns or writes (state/owner): a partition has one owner, which may
+                // answer as late as it likes while it is connected
+};
+
 /// A MissingPartition is one that nobody answers for at the moment.
 struct MissingPartition {
   int partition = 0;
@@ -28,13 +35,15 @@ class PartitionServers {
     bool ready = false;           // it is there
     bool tried = false;           // it has been asked for once, whatever came of it
     bool refused = false;         // it is there, and has said that it is not the right one
+    bool serves = true;           // what is asked for; false: it has its partitions, and no state of them
     std::vector<int> partitions;  // as it said last; empty: it never did
     std::string said;             // why it is not ready
     ErrorCode code = ErrorCode::kTimeout;
   };
 
   /// `own` are the partitions that need none. `options` must outlive it.
-  PartitionServers(std::size_t num_partitions, std::vector<int> own, const PeerOptions& options);
+  PartitionServers(std::size_t num_partitions, std::vector<int> own, const PeerOptions& options,
+                   PeerService service);
   void note(std::size_t server, State state);
 
   /// Returns the number of a server that has each partition, or had it when it was there; -1: none had it.
@@ -55,15 +64,18 @@ class PartitionServers {
   /// needed.
   bool settled() const;
   /// Throws for a partition that nobody has, naming it and what each server said: kNotFound; kTimeout where
-  /// some do not answer; kInvalid where more than options.replicas have one; what a server refused.
+  /// some do not answer; kUnsupported where those that have it keep no state; kInvalid where more than
+  /// options.replicas have one, or more than one owns its state; what a server refused.
   void require_all() const;
 
  private:
   std::optional<std::size_t> first_missing() const;
   [[noreturn]] void throw_missing(std::size_t partition) const;
+  std::vector<std::string> owners_of(std::size_t partition) const;
 
   const std::vector<int> own_;
   const PeerOptions& options_;
+  const PeerService service_;
   std::vector<State> states_;  // by server
   struct Partition {
     int servers = 0;  // servers that have the partition now

@@ -95,6 +95,7 @@ asio::awaitable<void> PeerLink::ask_partitions() {
                       connection_->peer(), told.count, told.manifest, caller_.num_partitions,
                       caller_.manifest));
     partitions_.assign(told.here.begin(), told.here.end());
+    serves_ = caller_.ask != FrameType::kState || told.keeps_state;
     co_return;
   }
 }

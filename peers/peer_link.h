@@ -58,6 +58,8 @@ class PeerLink {
   /// Whether it has been asked for once, whatever came of it.
   bool tried() const { return tried_; }
   const std::vector<int>& partitions() const { return partitions_; }
+  /// Whether it answers such questions, as it said last: who has partitions need not keep state of them.
+  bool serves() const { return serves_; }
   std::size_t outstanding() const { return outstanding_.size(); }
   /// Empties the list of what was sent and not answered.
   std::set<PartitionPeers::Ticket> take_outstanding() { return std::exchange(outstanding_, {}); }
@@ -80,7 +82,7 @@ class PeerLink {
   std::unique_ptr<wire::Connection> connection_;
   std::vector<int> partitions_;
   std::set<PartitionPeers::Ticket> outstanding_;
-  bool ready_ = false, tried_ = false, ending_ = false, refused_ = false;
+  bool ready_ = false, tried_ = false, ending_ = false, refused_ = false, serves_ = true;
   std::string last_words_;
   ErrorCode last_code_ = ErrorCode::kPeerDied;
   wire::Heartbeat heartbeat_{wire::Side::kClient, Clock::time_point{}};

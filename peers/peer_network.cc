@@ -122,7 +122,7 @@ struct PeerNetwork::Impl {
         options(options_for(given, asked_for)),
         caller(caller_of(meta, given, asked_for)),
         while_waiting(std::move(called_while_waiting)),
-        servers(static_cast<std::size_t>(meta.partitions), std::move(own_partitions), options) {
+        servers(static_cast<std::size_t>(meta.partitions), std::move(own_partitions), options, asked_for) {
     const auto events = [this] {
       return PeerLink::Events{.ready = [this](PeerLink& link) { on_ready(link); },
                               .lost = [this](PeerLink& link) { on_lost(link); },
@@ -208,6 +208,7 @@ struct PeerNetwork::Impl {
     servers.note(static_cast<std::size_t>(found - links.begin()), {.ready = link.ready(),
                                                                    .tried = link.tried(),
                                                                    .refused = link.was_refused(),
+                                                                   .serves = link.serves(),
                                                                    .partitions = link.partitions(),
                                                                    .said = link.last_words(),
                                                                    .code = link.last_code()});
@@ -268,7 +269,7 @@ struct PeerNetwork::Impl {
     PeerLink* best = nullptr;
     for (std::size_t i = 0; i < links.size(); ++i) {
       PeerLink& link = *links[(next_replica + i) % links.size()];
-      if (!link.ready() ||
+      if (!link.ready() || !link.serves() ||
           std::ranges::find(link.partitions(), question.partition) == link.partitions().end() ||
           question.was_refused_by(link))
         continue;

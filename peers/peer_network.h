@@ -24,13 +24,6 @@ namespace hopfeed {
 void note_lost_partitions(std::function<void(const std::string& line)> note);
 bool lost_partitions_are_noted();
 
-/// PeerService is what servers are asked for.
-enum class PeerService {
-  kPartitions,  // rows of partitions; a partition may have several servers
-  kState,       // state that training learns or writes (state/owner): a partition has one owner, which may
-                // answer as late as it likes while it is connected
-};
-
 class PeerNetwork final : public PartitionPeers {
  public:
   /// Begins to connect; `own` are the partitions on this machine. A question that needs a partition whose
@@ -44,7 +37,8 @@ class PeerNetwork final : public PartitionPeers {
 
   /// Waits until each partition that is not on this machine has a server. Throws after connect_timeout,
   /// naming the partition that nobody serves and what each server said: kNotFound; kTimeout where some do not
-  /// answer; kInvalid where more than `replicas` serve one; what a server refused, of another dataset or cut.
+  /// answer; kInvalid where more than `replicas` serve one, or more than one owns its state; kUnsupported
+  /// where those that have it keep no state; what a server refused, of another dataset or cut.
   void wait_until_known();
 
   /// Returns the number, in options.peers, of a server of each partition; -1: none has been there.

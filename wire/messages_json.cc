@@ -207,7 +207,8 @@ GetClusters from_bytes<GetClusters>(std::span<const std::byte> payload) {
 Bytes to_bytes(const Partitions& message) {
   return bytes_of({{"count", message.count},
                    {"manifest", fmt::format("{:016x}", message.manifest)},
-                   {"here", message.here}});
+                   {"here", message.here},
+                   {"state", message.keeps_state}});
 }
 
 template <>
@@ -215,7 +216,8 @@ Partitions from_bytes<Partitions>(std::span<const std::byte> payload) {
   const JsonMessage told = read_json(payload, "PARTITIONS", kMaxSmallBytes);
   Partitions message{.count = static_cast<int>(told.number("count", 1, kMaxPartitions)),
                      .manifest = told.hex("manifest"),
-                     .here = {}};
+                     .here = {},
+                     .keeps_state = told.whole().contains("state") && told.flag("state")};  // from 3 on
   for (const json& entry : told.list("here")) {
     const bool is_one = entry.is_number_integer() && entry >= 0 && entry < message.count;
     if (!is_one) throw Error(ErrorCode::kCorrupt, "PARTITIONS cannot be read: its here names no partition");

@@ -222,7 +222,7 @@ class TestOwners:
         for servers in ([], 3, None):
             with pytest.raises(hopfeed.InvalidError, match="servers is"):
                 hopfeed.state.connect(servers)
-        with owner(cut, tmp_path / "again", "1") as again, pytest.raises(hopfeed.InvalidError, match="partition 1 is served by 2 machines"):
+        with owner(cut, tmp_path / "again", "1") as again, pytest.raises(hopfeed.InvalidError, match="partition 1 has 2 owners"):
             hopfeed.state.connect([*two, again])
 
     def test_a_server_without_state_says_so(self, cut: Path, tmp_path: Path, two: list[str]) -> None:

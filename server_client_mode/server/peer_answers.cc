@@ -36,7 +36,8 @@ PartitionOwner::Counts PeerAnswers::owner_counts() const {
 wire::Partitions PeerAnswers::partitions_of(const ServedDataset& dataset) {
   return {.count = dataset.meta().partitions,
           .manifest = manifest_hash(dataset.meta()),
-          .here = dataset.dataset->partitions()};
+          .here = dataset.dataset->partitions(),
+          .keeps_state = false};
 }
 
 void PeerAnswers::answer(const ServedDataset& dataset, std::uint64_t request, wire::Bytes question,

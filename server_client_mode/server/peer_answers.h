@@ -28,6 +28,7 @@ class PeerAnswers {
   const ServedDataset& dataset(const std::string& fingerprint) const {
     return datasets_.by_fingerprint(fingerprint);
   }
+  /// Without a word about state.
   static wire::Partitions partitions_of(const ServedDataset& dataset);
 
   using Done = std::function<void(PeerAnswer answer, const std::optional<Error>& error)>;

@@ -47,8 +47,9 @@ wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& he
     understood = true;
     asked_of_ = &server_.peers.dataset(fingerprint);
     if (role_ == Role::kOnlooker) become(Role::kMachine);
-    connection_->send(FrameType::kPartitions, header.request,
-                      wire::to_bytes(PeerAnswers::partitions_of(*asked_of_)));
+    wire::Partitions told = PeerAnswers::partitions_of(*asked_of_);
+    told.keeps_state = server_.state != nullptr;
+    connection_->send(FrameType::kPartitions, header.request, wire::to_bytes(told));
   } else if (header.type == FrameType::kOpen) {
     wire::Open open;
     std::string content;

@@ -209,17 +209,35 @@ TEST_F(StateServers, WhoeverCannotBeTheOwnerIsNamedInOneLine) {
   expect_in(refusal([&] { owners_at({servers_[0]->address().to_text()}); }),
             "partition 1 is neither on this");
   const Server second(options({1}));
-  const std::string two = refusal([&] {
-    owners_at(
-        {servers_[0]->address().to_text(), servers_[1]->address().to_text(), second.address().to_text()});
-  });
-  expect_in(two, "partition 1 is served by 2 machines");
-  const Server without(options({1}, /*keeps_state=*/false));
+  const std::string of_0 = servers_[0]->address().to_text(), of_1 = servers_[1]->address().to_text(),
+                    again = second.address().to_text();
   expect_in(refusal([&] {
-              DistTensor(owners_at({servers_[0]->address().to_text(), without.address().to_text()}), meta(),
-                         counts());
+              owners_at({of_0, of_1, again});
             }),
-            "this server keeps no state of training");
+            "the state of partition 1 has 2 owners of those named (peers): " + of_1 + " and " + again +
+                "; start one of them alone with --state");
+  const Server replica(options({0, 1, 2}, /*keeps_state=*/false));
+  const std::string without = replica.address().to_text();
+  expect_in(refusal([&] {
+              owners_at({of_0, without});
+            }),
+            "the state of partition 1 has no owner (" + without +
+                ": it keeps no state of training; start it with --state DIR)");
+}
+
+TEST_F(StateServers, AReplicaWithoutStateIsNotAskedForIt) {
+  const Server replica(options({0, 1, 2}, /*keeps_state=*/false));
+  for (const bool first : {true, false}) {
+    std::vector<std::string> addresses{servers_[0]->address().to_text(), servers_[1]->address().to_text()};
+    addresses.insert(first ? addresses.begin() : addresses.end(), replica.address().to_text());
+    DistTensor tensor(owners_at(addresses), meta(), counts());
+    const std::vector<std::int64_t> ones(2 * kLearningNodes, 1);
+    tensor.add(all_nodes(), std::as_bytes(std::span(ones)));
+  }
+  DistTensor tensor(owners(), meta(), counts());
+  std::vector<std::int64_t> values(2 * kLearningNodes);
+  tensor.pull(all_nodes(), reinterpret_cast<std::byte*>(values.data()));
+  EXPECT_EQ(values, std::vector<std::int64_t>(values.size(), 2));
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ std::vector<SampleFrame> sample_frames() {
   add("rows", FrameType::kRows, 7, to_bytes(std::string_view("rows of features")), 0);
   add("get_partitions", FrameType::kGetPartitions, 8, to_bytes(std::string_view(std::string(32, 'f'))), 0);
   add("partitions", FrameType::kPartitions, 8,
-      to_bytes(Partitions{.count = 4, .manifest = 0x0123456789abcdef, .here = {0, 2}}));
+      to_bytes(Partitions{.count = 4, .manifest = 0x0123456789abcdef, .here = {0, 2}, .keeps_state = true}));
   Bytes question = to_bytes(std::string_view("a question, as peer_questions.h has it. "));
   add_checksum(question, 9);
   add("ask", FrameType::kAsk, 9, question, 0);
