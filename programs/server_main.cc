@@ -207,6 +207,14 @@ void add_options(CommandLine& line, ServeArguments& a) {
   a.partitions.add(line);
   line.option("--peer-threads", o.peer_threads, "Threads that answer machines which have other partitions",
               {.min = 1, .max = kMaxWorkers});
+  line.option("--state", o.state,
+              "Folder for checkpoints of state that training learns or writes, which this server then keeps "
+              "for its partitions; several servers may share it; default: it keeps none",
+              {.output = true});
+  line.size_option("--state-memory", o.max_state_memory,
+                   "With --state: bytes that state may take (4G, 512M); default: a quarter of what is "
+                   "available");
+  line.stands_for("--state-memory", "max_state_memory");
   line.repeatable_option("--plugin", "FILE",
                          "Shared library with a sampler that clients may name; may be given again",
                          [&o](const std::string& file) { o.plugins.push_back(file); });

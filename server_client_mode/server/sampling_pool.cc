@@ -66,8 +66,9 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.program = options.worker_program;
   supervision.config.asks_for_jobs = true;
   supervision.config.max_scratch = scratch_of_each(options.num_workers);
-  supervision.config.batch_memory = bytes_of_worker(
-      {.given = options.max_batch_memory, .sharers = options.num_workers, .channels = options.max_memory});
+  supervision.config.batch_memory = bytes_of_worker({.given = options.max_batch_memory,
+                                                     .sharers = options.num_workers,
+                                                     .channels = options.max_memory + options.state_memory});
   supervision.config.execution.num_workers = options.num_workers;
   supervision.config.execution.gpu = options.gpu;
   supervision.config.execution.features = options.features;

@@ -40,6 +40,7 @@ struct SamplingPoolOptions {
   std::vector<std::string> plugins;  // absolute paths
   std::size_t max_memory = 0;        // bytes that slots may take, the allowance for the lowest included
   std::size_t max_batch_memory = 0;  // as ServerOptions
+  std::size_t state_memory = 0;      // that workers leave to the server's state
   std::chrono::milliseconds batch_deadline{}, start_deadline{};
   /// A batch that has killed so many workers is failed; a job whose batches have killed more in a row, or
   /// that has a few such batches, is refused.

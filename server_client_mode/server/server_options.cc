@@ -50,6 +50,12 @@ void ServerOptions::validate() const {
   require_valid(max_memory == 0 || max_memory >= kLeastMemory,
                 fmt::format("{} is {}; at least {}", marked("max_memory"), format_bytes(max_memory),
                             format_bytes(kLeastMemory)));
+  require_valid(max_state_memory == 0 || max_state_memory >= kLeastMemory,
+                fmt::format("{} is {}; at least {}", marked("max_state_memory"),
+                            format_bytes(max_state_memory), format_bytes(kLeastMemory)));
+  require_valid(max_state_memory == 0 || !state.empty(),
+                fmt::format("{} is of a server that keeps state; give {} too", marked("max_state_memory"),
+                            marked("state")));
   require_valid(tls.cert.empty() == tls.key.empty(),
                 "a certificate and its key go together (--tls-cert, --tls-key); give both or none");
   require_valid(tls.ca.empty() || !tls.cert.empty(),

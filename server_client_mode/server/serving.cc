@@ -9,6 +9,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "core/base/memory_limits.h"
+
 namespace hopfeed {
 namespace {
 
@@ -59,7 +61,10 @@ void Serving::start_coroutines() {
   log_.add("listening", {{"address", listener_.address().to_text()},
                          {"workers", std::to_string(options_.num_workers)},
                          {"tls", tls_ ? "yes" : "no"},
-                         {"token", options_.token.empty() ? "no" : "yes"}});
+                         {"token", options_.token.empty() ? "no" : "yes"},
+                         {"state", options_.state},
+                         {"state_memory", state_ ? format_bytes(state_room_.max_memory) : ""}});
+  if (state_) log_state_rows(datasets_, log_);
 }
 
 asio::awaitable<void> Serving::watch_doorbell() {

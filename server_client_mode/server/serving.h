@@ -57,6 +57,8 @@ class Serving {
   };
   static Plugins load_plugins(const ServerOptions& options);
   static std::size_t memory_of(const ServerOptions& options);
+  static StateRoom room_of_state(const ServerOptions& options, const ServedDatasets& datasets,
+                                 std::size_t max_memory);
   SamplingPoolOptions pool_options();
   wire::Offer make_offer() const;
 
@@ -87,6 +89,7 @@ class Serving {
   const Plugins plugins_;
   const std::size_t max_memory_;
   const ServedDatasets datasets_;
+  const StateRoom state_room_;  // before the listener: without its folders nobody is served
   LostPartitions lost_{datasets_, log_};
   const std::shared_ptr<wire::TlsContext> tls_;  // null: plain
   IdleConnections metrics_idle_;

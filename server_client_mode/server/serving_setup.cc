@@ -61,6 +61,20 @@ std::size_t Serving::memory_of(const ServerOptions& options) {
   return bytes;
 }
 
+/// Without --state there is none.
+StateRoom Serving::room_of_state(const ServerOptions& options, const ServedDatasets& datasets,
+                                 std::size_t max_memory) {
+  if (options.state.empty()) return {};
+  const AvailableMemory available = available_memory();
+  const std::size_t bytes =
+      options.max_state_memory != 0 ? options.max_state_memory : std::max(kSmallestPool, available.bytes / 4);
+  require_memory(plan_sampling_pool(options.num_workers, max_memory).needed + bytes, available,
+                 fmt::format("the server ({} {}, {} {})", marked("max_memory"), format_bytes(max_memory),
+                             marked("max_state_memory"), format_bytes(bytes)),
+                 fmt::format("lower {} or {}", marked("max_state_memory"), marked("max_memory")));
+  return {.folders = make_state_folders(options.state, datasets), .max_memory = bytes};
+}
+
 SamplingPoolOptions Serving::pool_options() {
   SamplingPoolOptions pool;
   pool.num_workers = options_.num_workers;
@@ -71,6 +85,7 @@ SamplingPoolOptions Serving::pool_options() {
   pool.plugins = plugins_.paths;
   pool.max_memory = max_memory_;
   pool.max_batch_memory = options_.max_batch_memory;
+  pool.state_memory = state_room_.max_memory;
   pool.batch_deadline = options_.batch_deadline;
   pool.start_deadline = options_.start_deadline;
   pool.max_worker_deaths = options_.max_worker_deaths;
@@ -105,13 +120,14 @@ Serving::Serving(const ServerOptions& options)
       plugins_(load_plugins(options)),
       max_memory_(memory_of(options)),
       datasets_(options.datasets, options.features, options.partitions),
+      state_room_(room_of_state(options, datasets_, max_memory_)),
       tls_(options.tls.cert.empty() ? nullptr : wire::TlsContext::server(options.tls)),
       listener_(loop_.get_executor(), options.listen),
       peers_(datasets_, loop_.get_executor(), static_cast<std::size_t>(options.peer_threads)),
-      state_(options.keeps_state
-                 ? std::make_unique<StateAnswers>(datasets_, loop_.get_executor(),
-                                                  static_cast<std::size_t>(options.peer_threads))
-                 : nullptr),
+      state_(options.state.empty()
+                 ? nullptr
+                 : std::make_unique<StateAnswers>(datasets_, state_room_, loop_.get_executor(),
+                                                  static_cast<std::size_t>(options.peer_threads))),
       seeds_({.max_bytes = max_memory_ / 4, .kept = options.seeds_kept}),
       jobs_(datasets_,
             {.largest_block = plan_sampling_pool(options.num_workers, max_memory_).shape.slot_stride,

@@ -17,7 +17,7 @@ wire::asio::awaitable<void> Session::take_state(const wire::FrameHeader& header)
     co_await connection_->skip(header.bytes);
     connection_->send_refusal(
         FrameType::kRefused, header.request,
-        Error(ErrorCode::kUnsupported, "this server keeps no state of training; ask one that does"));
+        Error(ErrorCode::kUnsupported, "this server keeps no state of training; start it with --state DIR"));
     co_return;
   }
   PeerBytes question(header.bytes);

@@ -9,12 +9,14 @@
 
 namespace hopfeed {
 
-StateAnswers::StateAnswers(const ServedDatasets& datasets, boost::asio::any_io_executor loop,
-                           std::size_t num_threads)
+StateAnswers::StateAnswers(const ServedDatasets& datasets, const StateRoom& room,
+                           boost::asio::any_io_executor loop, std::size_t num_threads)
     : loop_(std::move(loop)), threads_(num_threads) {
-  for (const ServedDataset& served : datasets.all())
-    owners_[&served] = std::make_unique<StateOwner>(
-        *served.dataset, StateOwnerOptions{.threads = static_cast<int>(num_threads)});
+  for (std::size_t i = 0; i < datasets.all().size(); ++i)
+    owners_[&datasets.all()[i]] = std::make_unique<StateOwner>(
+        *datasets.all()[i].dataset, StateOwnerOptions{.threads = static_cast<int>(num_threads),
+                                                      .folder = room.folders[i],
+                                                      .max_memory = room.max_memory / datasets.all().size()});
   for (std::size_t lane = 0; lane < kLanes; ++lane)
     lanes_.push_back(boost::asio::make_strand(threads_.get_executor()));
 }

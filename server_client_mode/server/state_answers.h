@@ -14,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "server_client_mode/server/served_datasets.h"
+#include "server_client_mode/server/state_room.h"
 #include "state/owner/state_owner.h"
 #include "wire/messages.h"
 
@@ -22,7 +23,8 @@ namespace hopfeed {
 class StateAnswers {
  public:
   /// `datasets` must outlive it; `loop` is where answers are handed out. Its calls are the loop's thread's.
-  StateAnswers(const ServedDatasets& datasets, boost::asio::any_io_executor loop, std::size_t num_threads);
+  StateAnswers(const ServedDatasets& datasets, const StateRoom& room, boost::asio::any_io_executor loop,
+               std::size_t num_threads);
   ~StateAnswers();
 
   /// The loop's thread calls both: `taken` once the owner has the question, `done` with the answer and a

@@ -33,6 +33,7 @@ namespace hopfeed {
 struct StateOwnerOptions {
   int threads = 1;                    // that apply steps
   std::filesystem::path folder = {};  // of checkpoints (shard_file.h); empty: none can be written
+  std::size_t max_memory = 0;         // bytes of all tables: indexes, written rows, held sums; 0: any
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // for tests
 };
 

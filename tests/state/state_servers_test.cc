@@ -37,9 +37,16 @@ using testing::rows_spec;
 
 class StateServers : public testing::WatchedTest<120> {
  protected:
-  static void SetUpTestSuite() { graph_ = new CutGraph(kLearningNodes); }
-  static void TearDownTestSuite() { delete graph_; }
+  static void SetUpTestSuite() {
+    graph_ = new CutGraph(kLearningNodes);
+    state_folder_ = new testing::TempFolder;
+  }
+  static void TearDownTestSuite() {
+    delete state_folder_;
+    delete graph_;
+  }
   static inline CutGraph* graph_ = nullptr;
+  static inline testing::TempFolder* state_folder_ = nullptr;  // of all servers
 
   StateServers() {
     for (const std::vector<int>& partitions : {std::vector{0, 2}, std::vector{1}})
@@ -48,7 +55,7 @@ class StateServers : public testing::WatchedTest<120> {
   static ServerOptions options(std::vector<int> partitions, bool keeps_state = true) {
     ServerOptions options = server_options(graph_->whole().folder().string(), 1);
     options.partitions.own = std::move(partitions);
-    options.keeps_state = keeps_state;
+    if (keeps_state) options.state = state_folder_->path();
     return options;
   }
   static std::shared_ptr<StateOwners> owners_at(std::vector<std::string> addresses) {
