@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/memory_limits.h"
@@ -17,6 +18,8 @@ namespace hopfeed {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kMostTables = 16;  // on a screen
 
 double seconds_between(const json& before, const json& now) {
   return std::max(now.at("seconds").get<double>() - before.at("seconds").get<double>(), 1e-9);
@@ -98,6 +101,43 @@ std::string lost_text(const json& now) {
   return text;
 }
 
+using TableName = std::tuple<std::string, std::string, std::string, std::int64_t>;
+
+/// A learned table, which no other run or attempt has begun anew.
+TableName name_of(const json& table) {
+  return {table.at("fingerprint"), table.at("name"), table.value("run", ""), table.value("attempt", 0)};
+}
+
+std::map<TableName, json> tables_by_name(const json& status) {
+  std::map<TableName, json> tables;
+  if (status.contains("state"))
+    for (const json& table : status.at("state").at("tables")) tables[name_of(table)] = table;
+  return tables;
+}
+
+/// The first of its tables of state; a server that keeps none, or of an older version, has no word of it.
+std::string state_text(const json& before, const json& now, double seconds) {
+  const json tables = now.value("state", json::object()).value("tables", json::array());
+  if (tables.empty()) return "";
+  std::string text = fmt::format("  {:<28}{:>11}{:>13}{:>13}{:>13}{:>13}{:>9}\n", "table of state", "kind",
+                                 "rows", "written", "bytes", "held", "steps/s");
+  const std::map<TableName, json> were = tables_by_name(before);
+  for (std::size_t i = 0; i < std::min(tables.size(), kMostTables); ++i) {
+    const json& table = tables[i];
+    const auto was = were.find(name_of(table));
+    const bool learned = table.contains("steps_applied");
+    const json& earlier = was == were.end() ? table : was->second;
+    text += fmt::format("  {:<28}{:>11}{:>13}{:>13}{:>13}{:>13}{:>9}\n", text_of(table, "name", 27),
+                        text_of(table, "kind"), table.at("rows").get<std::int64_t>(),
+                        table.at("written").get<std::int64_t>(), bytes_text(table.at("bytes").get<double>()),
+                        learned ? bytes_text(table.at("held_bytes").get<double>()) : "",
+                        learned ? fmt::format("{:.1f}", rate(earlier, table, "steps_applied", seconds)) : "");
+  }
+  if (tables.size() > kMostTables)
+    text += fmt::format("  and {} tables more (hopfeed-server status)\n", tables.size() - kMostTables);
+  return text;
+}
+
 std::string screen(const json& before, const json& now) {
   const double seconds = seconds_between(before, now);
   const json &slots = now.at("slots"), &totals = now.at("totals"), &were = before.at("totals");
@@ -115,7 +155,8 @@ std::string screen(const json& before, const json& now) {
       bytes_text(now.at("seed_bytes").get<double>()));
   if (const std::string tiers = (tiers_of(now) - tiers_of(before)).text(); !tiers.empty())
     text += fmt::format("  {}\n", tiers);
-  return text + lost_text(now) + clients_text(before, now, seconds) + workers_text(before, now, seconds);
+  return text + lost_text(now) + clients_text(before, now, seconds) + workers_text(before, now, seconds) +
+         state_text(before, now, seconds);
 }
 
 /// What `read` does with a status; a server of another version may lack what it looks for.

@@ -1,6 +1,7 @@
 // See server_status.h.
 #include "server_client_mode/server/server_status.h"
 
+#include <fmt/format.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
@@ -68,6 +69,37 @@ nlohmann::json lost_json(const std::vector<LostPartition>& lost) {
   return list;
 }
 
+/// A table by what it is and holds; a learned one also by how far its ranks are.
+nlohmann::json table_json(const StateAnswers::ServedTable& served) {
+  const TableStatus& table = served.table;
+  const bool learned = table.spec.kind == TableSpec::Kind::kEmbedding;
+  nlohmann::json json{{"dataset", served.dataset->meta().name},
+                      {"fingerprint", served.dataset->meta().fingerprint},
+                      {"name", table.spec.name},
+                      {"kind", learned ? "embedding" : "tensor"},
+                      {"node_type", table.spec.node_type},
+                      {"dtype", to_string(table.spec.dtype)},
+                      {"width", table.spec.width},
+                      {"rows", table.rows},
+                      {"written", table.written},
+                      {"bytes", table.bytes}};
+  if (learned)
+    json.update({{"held_bytes", table.held_bytes},
+                 {"optimizer", name_of(table.spec.optimizer.optimizer)},
+                 {"run", fmt::format("{:016x}", table.run)},
+                 {"attempt", table.attempt},
+                 {"ranks", table.ranks},
+                 {"steps_applied", table.steps_applied},
+                 {"connections", table.connections}});
+  return json;
+}
+
+nlohmann::json state_json(const ServerStatus::State& state) {
+  nlohmann::json tables = nlohmann::json::array();
+  for (const StateAnswers::ServedTable& table : state.tables) tables.push_back(table_json(table));
+  return {{"max_memory", state.max_memory}, {"tables", tables}};
+}
+
 nlohmann::json totals_json(const ServerTotals& totals) {
   return {{"connections", totals.connections},
           {"refused_connections", totals.refused_connections},
@@ -82,8 +114,9 @@ nlohmann::json totals_json(const ServerTotals& totals) {
 /// One family of metrics, with a value for each set of labels.
 class Family {
  public:
-  Family(const char* name, const char* help, prometheus::MetricType type) {
-    family_.name = std::string("hopfeed_server_") + name;
+  Family(const char* name, const char* help, prometheus::MetricType type,
+         const char* about = "hopfeed_server_") {
+    family_.name = std::string(about) + name;
     family_.help = help;
     family_.type = type;
   }
@@ -152,6 +185,28 @@ Family rows_of_tiers(const TierCounts& tiers) {
   return rows;
 }
 
+/// Of each table of state; its dataset too, since one server may have several versions of a dataset.
+void add_state(Families& all, const ServerStatus::State& state) {
+  const auto gauge = [](const char* name, const char* help) {
+    return Family(name, help, prometheus::MetricType::Gauge, "hopfeed_state_");
+  };
+  Family bytes = gauge("bytes", "Indexes and written rows of tables of state");
+  Family held = gauge("held_bytes", "Sums of some ranks that wait for those of the others");
+  Family written = gauge("rows_written", "Rows of tables of state that take memory");
+  Family steps = gauge("steps_applied", "Steps that learned tables have applied");
+  for (const StateAnswers::ServedTable& served : state.tables) {
+    const TableStatus& table = served.table;
+    const std::vector<std::pair<std::string, std::string>> labels{
+        {"dataset", state_title(served.dataset->meta())}, {"table", table.spec.name}};
+    bytes.add(static_cast<double>(table.bytes), labels);
+    written.add(static_cast<double>(table.written), labels);
+    if (table.spec.kind != TableSpec::Kind::kEmbedding) continue;
+    held.add(static_cast<double>(table.held_bytes), labels);
+    steps.add(static_cast<double>(table.steps_applied), labels);
+  }
+  for (Family* family : {&bytes, &held, &written, &steps}) all.push(std::move(*family));
+}
+
 }  // namespace
 
 std::string status_json(const ServerStatus& status) {
@@ -180,6 +235,7 @@ std::string status_json(const ServerStatus& status) {
                       {"peers", peers_json(status.peers)},
                       {"lost_partitions", lost_json(status.lost_partitions)},
                       {"totals", totals_json(status.totals)}};
+  if (status.state) json["state"] = state_json(*status.state);
   if (status.failure) json["failure"] = *status.failure;
   return json_text(json);
 }
@@ -222,6 +278,7 @@ std::string metrics_text(const ServerStatus& status) {
               number(status.peers.refused));
   all.counter("peer_question_bytes_total", "Bytes of these questions", number(status.peers.question_bytes));
   all.counter("peer_answer_bytes_total", "Bytes of the answers", number(status.peers.answer_bytes));
+  if (status.state) add_state(all, *status.state);
   all.counter("logins_failed_total", "Connections that did not log in", number(totals.failed_logins));
   return all.text();
 }

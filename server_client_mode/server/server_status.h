@@ -32,11 +32,18 @@ struct ServerStatus {
     std::int64_t questions = 0, refused = 0, question_bytes = 0, answer_bytes = 0;
     PartitionOwner::Counts of;
   } peers = {};
+  /// State of training that lies here; none: the server keeps none.
+  struct State {
+    std::size_t max_memory = 0;
+    std::vector<StateAnswers::ServedTable> tables;
+  };
+  std::optional<State> state = std::nullopt;
 };
 
 std::string status_json(const ServerStatus& status);
-/// Returns the text for /metrics. Labels are slot states, numbers of workers and stages: no name that a
-/// client chose.
+/// Returns the text for /metrics. Labels are slot states, numbers of workers and stages, and of state the
+/// datasets and tables, of which there are kMaxTables at most (state_owner.cc): no other name that a client
+/// chose.
 std::string metrics_text(const ServerStatus& status);
 
 }  // namespace hopfeed

@@ -307,6 +307,7 @@ ServerStatus Serving::status() const {
                                 .question_bytes = peers_.counts().question_bytes,
                                 .answer_bytes = peers_.counts().answer_bytes,
                                 .of = peers_.owner_counts()}};
+  if (state_) status.state = {.max_memory = state_room_.max_memory, .tables = state_->tables()};
   if (const std::optional<Error> failure = pool_.failure()) status.failure = failure->what();
   for (const auto& [id, session] : sessions_) {
     if (session->logged_in()) status.clients.push_back(session->status());

@@ -2,6 +2,7 @@
 #include "server_client_mode/server/state_answers.h"
 
 #include <boost/asio/post.hpp>
+#include <new>
 #include <utility>
 #include <variant>
 
@@ -57,6 +58,27 @@ void StateAnswers::disconnected(std::uint64_t session) {
 void StateAnswers::tick() {
   for (const auto& [dataset, owner] : owners_)
     boost::asio::post(lanes_.front(), [&owner = *owner] { owner.tick(); });
+  look_at_tables();
+}
+
+/// In the lane of ticks: who waits for a table that applies a step holds one thread, and no second one.
+void StateAnswers::look_at_tables() {
+  if (std::exchange(looking_, true)) return;
+  boost::asio::post(lanes_.front(), [this] {
+    std::shared_ptr<std::vector<ServedTable>> tables;
+    try {
+      tables = std::make_shared<std::vector<ServedTable>>();
+      for (const auto& [dataset, owner] : owners_)
+        for (TableStatus& table : owner->status())
+          tables->push_back({.dataset = dataset, .table = std::move(table)});
+    } catch (const std::bad_alloc&) {  // there is another second
+      tables.reset();
+    }
+    boost::asio::post(loop_, [this, tables] {
+      if (tables) tables_ = std::move(*tables);
+      looking_ = false;
+    });
+  });
 }
 
 }  // namespace hopfeed

@@ -41,13 +41,24 @@ class StateAnswers {
   /// Once a second.
   void tick();
 
+  struct ServedTable {
+    const ServedDataset* dataset = nullptr;
+    TableStatus table;
+  };
+  /// Returns the tables as they were a second ago; later, where one of them applies a long step.
+  const std::vector<ServedTable>& tables() const { return tables_; }
+
  private:
   using Strand = boost::asio::strand<boost::asio::thread_pool::executor_type>;
   /// Tables of one lane wait for each other, and may, being few.
   static constexpr std::size_t kLanes = 64;
 
+  void look_at_tables();
+
   boost::asio::any_io_executor loop_;
   std::map<const ServedDataset*, std::unique_ptr<StateOwner>> owners_;
+  std::vector<ServedTable> tables_;
+  bool looking_ = false;  // somebody waits for tables, to look at them
   boost::asio::thread_pool threads_;
   std::vector<Strand> lanes_;  // behind the pool, which has what they are made of
 };

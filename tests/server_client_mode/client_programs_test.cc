@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/owned_fd.h"
+#include "peers/state_owners.h"
+#include "state/client/dist_rows.h"
 #include "tests/server_client_mode/remote_fixture.h"
 
 namespace hopfeed {
@@ -168,6 +170,43 @@ TEST_F(ClientPrograms, TopOfAServer_ShowsItsPicture) {
   EXPECT_EQ(told["workers"].size(), 2U);
   EXPECT_GE(told["clients"].size(), 1U);
   EXPECT_GE(told["batches_per_s"], 0.0);
+}
+
+TEST_F(ClientPrograms, TopOfAServerThatKeepsState_ShowsItsTables) {
+  const testing::TempFolder out;
+  ServerProcess server(path(1).string(), {"--state", out.path() / "state"});
+  const std::string address = server.address().to_text();
+  EXPECT_EQ(run({"hopfeed-top", address, "--once"}).out.find("table of state"), std::string::npos);
+  PeerOptions peers;
+  peers.peers = {address};
+  peers.token = kTestToken;
+  const DatasetMeta meta = Dataset(path(1)).meta();
+  DistRows rows(std::make_shared<StateOwners>(meta, peers), meta,
+                {.name = "vectors", .node_type = "node", .kind = TableSpec::Kind::kEmbedding, .width = 4},
+                {.run = 3, .rank = 0, .ranks = 1});
+  std::vector<float> values(4);
+  for (int step = 0; step < 5; ++step) {
+    rows.look({2});
+    rows.read(values.data());
+    rows.step({rows.ids(), values.data()});
+  }
+  const auto status = [&] { return nlohmann::json::parse(ask_status(remote_options({server.address()}))); };
+  const auto steps = [&] {
+    const nlohmann::json tables = status().at("state").at("tables");
+    return tables.empty() ? 0 : tables[0].at("steps_applied").get<int>();
+  };
+  while (steps() != 5) std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the watchdog bounds it
+  const nlohmann::json table = status()["state"]["tables"][0];
+  EXPECT_EQ(table["run"], "0000000000000003");
+  EXPECT_EQ(table["ranks"], 1);
+  EXPECT_EQ(table["connections"], 1);
+  EXPECT_EQ(table["written"], 1);
+  EXPECT_EQ(table["optimizer"], "sparse_adam");
+  const testing::ProgramResult top = run({"hopfeed-top", address, "--once"});
+  EXPECT_EQ(top.exit_code, 0) << top.err;
+  EXPECT_NE(top.out.find("table of state"), std::string::npos) << top.out;
+  EXPECT_NE(top.out.find("\n  vectors "), std::string::npos) << top.out;
+  EXPECT_NE(top.out.find(" embedding "), std::string::npos) << top.out;
 }
 
 TEST_F(ClientPrograms, StatusOfAServer_IsJson) {

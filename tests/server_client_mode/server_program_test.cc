@@ -18,7 +18,9 @@
 #include "core/base/json_text.h"
 #include "core/base/owned_fd.h"
 #include "core/sampler/peer_questions.h"
+#include "peers/state_owners.h"
 #include "server_client_mode/server/event_log.h"
+#include "state/client/dist_tensor.h"
 #include "tests/server_client_mode/server_fixture.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/sanitized.h"
@@ -250,6 +252,77 @@ TEST_F(ServerProgram, BadInput_IsOneLineThatNamesIt) {
   expect_refused(with("--num-workers", "0"), "--num-workers");
   expect_refused(with("--max-memory", "1M"), "--max-memory");
   expect_refused(with("--tls-cert", token), "--tls-key");
+}
+
+TEST_F(ServerProgram, State_IsKeptBelowItsFolder_AndStatusAndMetricsHaveItsTables) {
+  const testing::TempFolder scratch;
+  const std::string said = scratch.path() / "stderr", state = scratch.path() / "state";
+  std::vector<std::string> words{"/bin/sh", "-c", "exec \"$@\" 2> " + said, "sh"};
+  for (const std::string& word :
+       command({"--state", state, "--state-memory", "32M", "--metrics", "127.0.0.1:0"}))
+    words.push_back(word);
+  testing::BackgroundProgram program(words);
+  const wire::Address address = read_address(program), metrics = read_address(program);
+  const Dataset dataset(path(1));
+  const DatasetMeta& meta = dataset.meta();
+  const std::string title = meta.name + "-" + meta.fingerprint.substr(0, 8);
+  EXPECT_TRUE(std::filesystem::is_directory(std::filesystem::path(state) / title));
+  RawClient client(address);
+  const auto status = [&] { return parse_json(client.ask(FrameType::kGetStatus, 2).text()).at("state"); };
+  EXPECT_EQ(status().at("max_memory"), 32 << 20);
+  EXPECT_TRUE(status().at("tables").empty());
+
+  PeerOptions peers;
+  peers.peers = {address.to_text()};
+  DistTensor tensor(std::make_shared<StateOwners>(meta, peers), meta,
+                    {.name = "seen", .node_type = "node", .dtype = ElementType::kInt64, .width = 2});
+  const std::vector<std::int64_t> values{1, 2, 3, 4}, rows{0, 7};
+  tensor.push(rows, std::as_bytes(std::span(values)));
+  const auto tables = [&] { return status().at("tables"); };
+  while (tables().empty() || tables()[0].at("written") != 2) client.sleep(50ms);  // the watchdog bounds it
+  const nlohmann::json table = tables()[0];
+  EXPECT_EQ(table.at("dataset"), meta.name);
+  EXPECT_EQ(table.at("fingerprint"), meta.fingerprint);
+  EXPECT_EQ(table.at("name"), "seen");
+  EXPECT_EQ(table.at("kind"), "tensor");
+  EXPECT_EQ(table.at("node_type"), "node");
+  EXPECT_EQ(table.at("width"), 2);
+  EXPECT_EQ(table.at("rows"), dataset.num_nodes(0));
+  EXPECT_FALSE(table.contains("steps_applied"));
+  const std::string page = get(metrics, "/metrics"), labels = "{dataset=\"" + title + "\",table=\"seen\"}";
+  EXPECT_NE(page.find("hopfeed_state_rows_written" + labels + " 2"), std::string::npos) << page;
+  EXPECT_NE(page.find("hopfeed_state_bytes" + labels), std::string::npos) << page;
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(60s), 0);
+  const std::string log = testing::file_bytes(said);
+  EXPECT_NE(log.find(" state=" + log_value(state) + " state_memory=\"32 MiB\""), std::string::npos) << log;
+  EXPECT_NE(log.find("event=state_rows dataset=" + log_value(meta.name) +
+                     " node_type=node rows=" + std::to_string(dataset.num_nodes(0))),
+            std::string::npos)
+      << log;
+}
+
+TEST_F(ServerProgram, FolderOfStateThatCannotBe_IsOneLineBeforeAnythingIsServed) {
+  const testing::TempFolder scratch;
+  const std::string file = scratch.path() / "file";
+  std::ofstream(file) << "text";
+  expect_refused(command({"--state", file}), "hopfeed-server: --state: cannot make the folder " + file, 1);
+  expect_refused(command({"--state", path(1) / "state"}), "--state: ");
+  expect_refused(command({"--state-memory", "32M"}), "--state-memory is of a server that keeps state; give");
+  expect_refused(command({"--state", scratch.path() / "state", "--state-memory", "1M"}),
+                 "--state-memory is 1048576 bytes; at least 16 MiB");
+}
+
+TEST_F(ServerProgram, QuestionAboutState_OfAServerThatKeepsNone_SaysHowToStartIt) {
+  testing::BackgroundProgram program(command());
+  RawClient machine(read_address(program));
+  const std::string& dataset = machine.offer().datasets.at(0).fingerprint;
+  const RawClient::Frame partitions =
+      machine.ask(FrameType::kGetPartitions, 1, wire::to_bytes(std::string_view(dataset)));
+  EXPECT_FALSE(wire::from_bytes<wire::Partitions>(partitions.payload).keeps_state);
+  const RawClient::Frame refused = machine.ask(FrameType::kState, 2, wire::Bytes(72));
+  ASSERT_EQ(refused.type(), FrameType::kRefused);
+  EXPECT_EQ(refused.refusal().text, "this server keeps no state of training; start it with --state DIR");
 }
 
 TEST_F(ServerProgram, PortInUse_IsOneLineThatNamesTheAddress) {

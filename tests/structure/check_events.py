@@ -9,7 +9,7 @@ from pathlib import Path
 
 EVENT = re.compile(r'\blog_?(?:\.|->)add\(\s*(?:\w+ \?\s*)?"(\w+)"(?:\s*:\s*"(\w+)")?')
 KEY = re.compile(r'\{"(\w+)",')
-LABELS = {"stage", "state", "tier", "worker"}  # of metrics, in the same source
+LABELS = {"stage", "state", "table", "tier", "worker"}  # of metrics, in the same source
 
 
 def section(page: str, heading: str) -> str:
