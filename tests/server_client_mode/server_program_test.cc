@@ -311,6 +311,9 @@ TEST_F(ServerProgram, FolderOfStateThatCannotBe_IsOneLineBeforeAnythingIsServed)
   expect_refused(command({"--state-memory", "32M"}), "--state-memory is of a server that keeps state; give");
   expect_refused(command({"--state", scratch.path() / "state", "--state-memory", "1M"}),
                  "--state-memory is 1048576 bytes; at least 16 MiB");
+  expect_refused(command({"--state", scratch.path() / "state", "--state-memory", "4000G"}),
+                 "lower --state-memory or --max-memory", 1);
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "state"));
 }
 
 TEST_F(ServerProgram, QuestionAboutState_OfAServerThatKeepsNone_SaysHowToStartIt) {
