@@ -13,6 +13,8 @@
 #include "core/base/json_fields.h"
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
+#include "core/base/memory_limits.h"
+#include "core/base/saturating.h"
 
 namespace hopfeed {
 namespace {
@@ -44,6 +46,11 @@ Opening read_opening(std::span<const std::byte> text) {
           .fingerprint = fields.text("fingerprint"),
           .ranks = {.ranks = fields.whole("ranks", 1, kMaxRanks),
                     .timeout = std::chrono::milliseconds(fields.whole("timeout_ms", 1, kMaxDeadlineMs))}};
+}
+
+/// With all rows written: rows, their optimizer's state, and the index.
+std::size_t most_bytes(const TableSpec& spec, std::int64_t rows) {
+  return static_cast<std::size_t>(saturating_product(rows, stored_row_bytes(spec) + 4));
 }
 
 void require_step(const SharedEmbedding& embedding, std::int64_t step) {
@@ -154,6 +161,7 @@ RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& qu
   const MutexLock one(opening_);
   std::shared_ptr<Table> table = joined(spec, ranks, head);
   if (!table) {
+    require_room(spec);
     std::shared_ptr<Table> old;  // its memory is given back before there is more
     {
       const MutexLock lock(mutex_);
@@ -187,6 +195,24 @@ RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& qu
                        .rows = table->rows->count(),
                        .learned = embedding != nullptr ? embedding->table().num_learned()
                                                        : table->tensor->store().num_written()});
+}
+
+/// Whoever may open a table may fill it: so there is room for all its rows, before the first one is written.
+void StateOwner::require_room(const TableSpec& spec) const {
+  if (options_.max_memory == 0) return;
+  std::size_t taken = 0;
+  for (const std::shared_ptr<Table>& table : all_tables())
+    if (table->spec.name != spec.name) taken += most_bytes(table->spec, table->rows->count());
+  const std::int64_t rows = OwnedRows(dataset_, dataset_.meta().node_type(spec.node_type)).count();
+  const std::size_t wanted = most_bytes(spec, rows);
+  if (wanted <= options_.max_memory && taken <= options_.max_memory - wanted) return;
+  throw Error(
+      ErrorCode::kNoSpace,
+      fmt::format("table '{}' takes up to {} for its {} rows at this owner, which has {} for state and "
+                  "{} of them for other tables; start it with more --state-memory, take a smaller "
+                  "width, or use more owners",
+                  spec.name, format_bytes(wanted), rows, format_bytes(options_.max_memory),
+                  format_bytes(taken)));
 }
 
 std::shared_ptr<StateOwner::Table> StateOwner::table_of(const StateHead& head) const {

@@ -33,7 +33,7 @@ namespace hopfeed {
 struct StateOwnerOptions {
   int threads = 1;                    // that apply steps
   std::filesystem::path folder = {};  // of checkpoints (shard_file.h); empty: none can be written
-  std::size_t max_memory = 0;         // bytes of all tables: indexes, written rows, held sums; 0: any
+  std::size_t max_memory = 0;         // bytes of all tables, once all their rows are written; 0: any
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // for tests
 };
 
@@ -95,6 +95,7 @@ class StateOwner {
   RecycledBytes open(std::uint64_t connection, const StateQuestion& question);
   std::shared_ptr<Table> joined(const TableSpec& spec, const RanksOfRun& ranks, const StateHead& head) const;
   std::vector<std::shared_ptr<Table>> all_tables() const;
+  void require_room(const TableSpec& spec) const;
   std::shared_ptr<Table> make(const TableSpec& spec, std::uint64_t run, std::uint32_t attempt,
                               const RanksOfRun& ranks);
   std::shared_ptr<Table> table_of(const StateHead& head) const;

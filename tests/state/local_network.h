@@ -26,8 +26,9 @@ namespace hopfeed::testing {
 class OwnerThread {
  public:
   /// `folder` is that of its checkpoints.
-  OwnerThread(std::unique_ptr<Dataset> dataset, std::uint64_t seed, std::filesystem::path folder = {})
-      : dataset_(std::move(dataset)), folder_(std::move(folder)), random_(seed) {
+  OwnerThread(std::unique_ptr<Dataset> dataset, std::uint64_t seed, std::filesystem::path folder = {},
+              std::size_t max_memory = 0)
+      : dataset_(std::move(dataset)), folder_(std::move(folder)), max_memory_(max_memory), random_(seed) {
     make();
     thread_ = std::thread([this] { run(); });
   }
@@ -71,11 +72,13 @@ class OwnerThread {
   }
   void make() {
     owner_ = std::make_unique<StateOwner>(
-        *dataset_, StateOwnerOptions{.folder = folder_,
-                                     .now = [this] { return StateOwner::Clock::now() + passed_.load(); }});
+        *dataset_, StateOwnerOptions{.folder = folder_, .max_memory = max_memory_, .now = [this] {
+                                       return StateOwner::Clock::now() + passed_.load();
+                                     }});
   }
   const std::unique_ptr<Dataset> dataset_;
   const std::filesystem::path folder_;
+  const std::size_t max_memory_;
   std::atomic<std::chrono::seconds> passed_{std::chrono::seconds(0)};
   std::unique_ptr<StateOwner> owner_;
   std::mt19937_64 random_;

@@ -244,6 +244,25 @@ TEST_F(StateClient, AGradientThatIsNoNumberIsRefusedBeforeItsStepIsBrought) {
   EXPECT_EQ(after, values);
 }
 
+TEST_F(StateClient, ATableThatMayNotFitIsRefusedBeforeAnythingIsWritten) {
+  owners_.clear();
+  owners_.push_back(std::make_unique<OwnerThread>(graph_->open({0, 2}), 1));
+  const auto rows = static_cast<std::size_t>(OwnedRows(*graph_->open({1}), 0).count());
+  // 5 numbers a row and two of sparse_adam beside each, and 4 bytes of index.
+  owners_.push_back(std::make_unique<OwnerThread>(graph_->open({1}), 2, "", rows * (5 * 3 * 4 + 4)));
+  const auto opened = [&](const TableSpec& spec, std::uint64_t connection, std::uint64_t run = 5) {
+    return refusal([&] { DistRows(network(connection), meta(), spec, {.run = run}); });
+  };
+  EXPECT_EQ(opened(rows_spec("user"), 1), "accepted");
+  expect_in(opened(rows_spec("other"), 2), "table 'other' takes up to");
+  expect_in(opened(rows_spec("other"), 2), "start it with more --state-memory");
+  EXPECT_EQ(opened(rows_spec("user"), 3), "accepted") << "that it is there takes nothing more";
+  TableSpec wide = rows_spec("user");
+  wide.width = 6;
+  for (const auto& owner : owners_) owner->start_again();
+  expect_in(opened(wide, 5, 6), "table 'user' takes up to");
+}
+
 TEST_F(StateClient, BytesThatAreNoQuestionAreRefused) {
   for (const std::size_t size : {0, 8, 63, 64, 200}) {
     std::string error;

@@ -38,8 +38,7 @@ struct Model : torch::nn::Module {
 };
 
 /// A step whose gradient of row ids[i] is gradients[i].
-void take_step(DistEmbedding& table, World& world, const torch::Tensor& ids,
-               const torch::Tensor& gradients) {
+void take_step(DistEmbedding& table, World& world, const torch::Tensor& ids, const torch::Tensor& gradients) {
   (table->forward(ids) * gradients).sum().backward();
   table->step(world);
 }

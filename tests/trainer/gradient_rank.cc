@@ -12,9 +12,9 @@
 #include "core/base/error.h"
 #include "core/batch/deal.h"
 #include "tests/trainer/test_batches.h"
+#include "trainer/dist_embedding.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/model.h"
-#include "trainer/dist_embedding.h"
 #include "trainer/world.h"
 
 namespace hopfeed {

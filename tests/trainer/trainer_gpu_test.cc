@@ -11,9 +11,9 @@
 #include "trainer/batch_prefetcher.h"
 #include "trainer/checkpoint.h"
 #include "trainer/device.h"
+#include "trainer/dist_embedding.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/sage_layer.h"
-#include "trainer/dist_embedding.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
