@@ -15,7 +15,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::chrono::seconds kRunEnds{15};  // within it a run that ended has left the owners
+constexpr std::chrono::seconds kRunEnds{8};  // within it a run that ended has left the owners
 
 std::uint64_t new_run() {
   std::random_device random;

@@ -11,49 +11,16 @@
 #include "tests/support/typed_dataset.h"
 #include "tests/support/watchdog.h"
 #include "tests/trainer/program_fixture.h"
+#include "tests/trainer/taste_graph.h"
 #include "trainer/link_trainer.h"
 
 namespace hopfeed {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::TypedEdges;
+using testing::kArtists;
+using testing::kUsers;
 using testing::TypedGraph;
-
-constexpr std::int64_t kUsers = 120, kArtists = 60, kTastes = 4;
-
-void add_link(TypedEdges& edges, std::int64_t user, std::int64_t artist) {
-  edges.sources.push_back(user);
-  edges.destinations.push_back(artist);
-}
-
-/// Users listen to artists of their own taste, nine times of ten; a fifth of the links is held out.
-TypedGraph tastes() {
-  std::mt19937_64 random(11);
-  const auto below = [&](std::int64_t n) {
-    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
-  };
-  TypedEdges listens{.src = "user", .rel = "listens", .dst = "artist"};
-  std::vector<std::int64_t> valid, test, train;
-  for (std::int64_t user = 0; user < kUsers; ++user) {
-    for (int i = 0; i < 12; ++i) {
-      const std::int64_t taste = below(10) > 0 ? user % kTastes : below(kTastes),
-                         artist = below(kArtists / kTastes) * kTastes + taste;
-      std::vector<std::int64_t>& part = i == 0 ? valid : i == 1 ? test : train;
-      part.insert(part.end(), {user, artist});
-      if (i > 1) add_link(listens, user, artist);
-    }
-  }
-  listens.splits = {{"train", {train, {}, {}}}, {"valid", {valid, {}, {}}}, {"test", {test, {}, {}}}};
-  TypedEdges back{.src = "artist",
-                  .rel = "rev_listens",
-                  .dst = "user",
-                  .sources = listens.destinations,
-                  .destinations = listens.sources,
-                  .rev_of = "user__listens__artist"};
-  return {.nodes = {{.name = "user", .count = kUsers}, {.name = "artist", .count = kArtists}},
-          .edges = {listens, back}};
-}
 
 /// The learned rows in a model file: a tensor for each node type that has some.
 std::vector<torch::Tensor> learned_rows(const std::filesystem::path& path) {
@@ -68,7 +35,7 @@ class LinkProgram : public testing::WatchedTest<150> {
  protected:
   LinkProgram() {
     at::set_num_threads(1);
-    const TypedGraph graph = tastes();
+    const TypedGraph graph = testing::taste_graph();
     testing::write_typed_dataset(data_, graph, testing::random_typed_cut(graph, 2, 1));
   }
   /// With small defaults for what `more` does not name.
@@ -319,7 +286,7 @@ TEST_F(LinkProgram, MaxBatchesEndsAnEpochEarly) {
 
 // A split with labels has its negatives: these are the same in each epoch and no others are drawn.
 TEST_F(LinkProgram, ASplitWithLabelsIsJudgedAsItIs) {
-  TypedGraph graph = tastes();
+  TypedGraph graph = testing::taste_graph();
   testing::TypedLinks& test = graph.edges[0].splits["test"];
   test.labels.assign(test.pairs.size() / 2, 1);
   test.pairs.insert(test.pairs.end(), {0, 1, 0, 2});
