@@ -85,6 +85,7 @@ struct PeerNetwork::Impl {
     std::shared_ptr<const PeerBytes> question;
     Clock::time_point since;
     bool sent = false;                        // once at least
+    bool dropped = false;                     // nobody waits for its answer; it goes once it is sent
     int senseless = 0;                        // times that its connection was ended for what came over it
     bool with_server = false;                 // sent, and the server is there
     std::vector<const PeerLink*> refused_by;  // each is asked once
@@ -172,6 +173,7 @@ struct PeerNetwork::Impl {
         const Clock::time_point now = Clock::now();
         for (auto& [ticket, question] : asked)
           if (!question.done() && is_late(question, now)) give_up(question);
+        std::erase_if(asked, [](const auto& entry) { return entry.second.dropped && entry.second.done(); });
         for (const auto& link : links) link->tick(now);
         if (lost_partitions_are_noted()) lines = servers.new_losses(now);
       }
@@ -299,6 +301,7 @@ struct PeerNetwork::Impl {
           ++next_replica;  // once a question: else one that refuses all would always be the next one
         question.sent = question.with_server = true;
         bytes = question.question;
+        if (question.dropped) asked.erase(found);
       }
     }
     if (link == nullptr)
@@ -392,9 +395,15 @@ PeerAnswer PeerNetwork::wait(Ticket ticket) {
   return asked.answer;
 }
 
+/// What is said to owners of state has its effect, whether somebody waits for the answer or not.
 void PeerNetwork::drop(Ticket ticket) noexcept {
   const std::lock_guard lock(impl_->mutex);
-  impl_->asked.erase(ticket);
+  const auto found = impl_->asked.find(ticket);
+  if (found == impl_->asked.end()) return;
+  if (impl_->service == PeerService::kState && !found->second.sent && !found->second.done())
+    found->second.dropped = true;
+  else
+    impl_->asked.erase(found);
 }
 
 std::vector<MissingPartition> PeerNetwork::missing() const {

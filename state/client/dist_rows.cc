@@ -25,7 +25,7 @@ DistRows::~DistRows() {
   for (const StateNetwork::Ticket ticket : unanswered_) table_.network().drop(ticket);
   try {
     leave();
-  } catch (const std::exception&) {  // the owner is gone, and knows it
+  } catch (...) {  // the owner is gone, and knows it; or the process is told to end
   }
 }
 

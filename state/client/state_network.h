@@ -23,7 +23,7 @@ class StateNetwork {
   /// owner that is lost is waited for up to a deadline. Throws what the owner refused, kPeerDied where it is
   /// gone; where a wait is left by anything else, the same may be waited for again.
   virtual std::shared_ptr<const RecycledBytes> wait(Ticket ticket) = 0;
-  /// Drops a question: nobody waits for its answer any more.
+  /// Drops a question: nobody waits for its answer any more. It is given all the same.
   virtual void drop(Ticket ticket) noexcept = 0;
 };
 

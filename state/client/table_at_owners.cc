@@ -71,7 +71,8 @@ TableAtOwners::TableAtOwners(std::shared_ptr<StateNetwork> network, const Datase
   while (std::ssize(opened_) < num_owners()) opened_.push_back(read_opened(*asked.wait()));
   steps_applied_ = opened_.front().steps_applied;
   for (const OpenedTable& opened : opened_)
-    require_valid(opened.steps_applied == steps_applied_,
+    if (opened.steps_applied != steps_applied_)
+      throw Error(ErrorCode::kPeerDied,
                   fmt::format("owners of table '{}' have applied {} and {} steps; go back to a checkpoint",
                               spec.name, steps_applied_, opened.steps_applied));
 }
@@ -171,6 +172,7 @@ std::vector<ShardSum> TableAtOwners::save(std::uint64_t checkpoint, std::int64_t
   std::vector<ShardSum> shards;
   for (const auto& answer : ask_all(StateAsk::kSave, steps, {static_cast<std::int64_t>(checkpoint)}))
     shards.push_back(read_shard_sum(*answer));
+  std::ranges::sort(shards, {}, &ShardSum::first_partition);
   return shards;
 }
 

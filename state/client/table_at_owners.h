@@ -58,7 +58,8 @@ class TableAtOwners {
                                      const std::byte* rows) const;
 
   // ---- checkpoints: one rank asks for all, while the others wait
-  /// Has every owner write its shard of the table as `steps` steps leave it: [num_owners()], for a manifest.
+  /// Has every owner write its shard of the table as `steps` steps leave it: [num_owners()] by partition, for
+  /// a manifest.
   std::vector<ShardSum> save(std::uint64_t checkpoint, std::int64_t steps) const;
   /// Takes all owners back to a checkpoint, which may be of other owners and another cut. Returns the steps
   /// that had been applied. Throws kCorrupt where its rows are not all there.

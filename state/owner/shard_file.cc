@@ -232,6 +232,18 @@ ShardSum ShardFile::sum() const {
           .xxh3 = xxh3_};
 }
 
+void ShardFile::for_each_ids(
+    const std::function<bool(std::span<const std::int64_t> original_ids)>& each) const {
+  std::size_t at = first_row_;
+  std::vector<std::int64_t> ids;
+  for (auto left = static_cast<std::size_t>(head_.rows); left > 0; left -= ids.size()) {
+    ids.resize(std::min(left, kBlockRows));
+    read(at, std::as_writable_bytes(std::span(ids)));
+    at += ids.size() * sizeof ids[0] + padded(ids.size() * static_cast<std::size_t>(head_.row_bytes));
+    if (!each(ids)) return;
+  }
+}
+
 void ShardFile::for_each(const std::function<bool(std::span<const std::int64_t> original_ids,
                                                   const std::byte* rows)>& each) const {
   std::size_t at = first_row_;

@@ -98,6 +98,8 @@ class ShardFile {
   /// there or it says false.
   void for_each(const std::function<bool(std::span<const std::int64_t> original_ids, const std::byte* rows)>&
                     each) const;
+  /// The same with the ids alone.
+  void for_each_ids(const std::function<bool(std::span<const std::int64_t> original_ids)>& each) const;
 
  private:
   [[noreturn]] void damaged(const std::string& why) const;

@@ -377,7 +377,11 @@ LearnedTable& SharedEmbedding::table_to_restore() {
                 fmt::format("table '{}' goes back to a checkpoint; go on from there", spec_.name)));
   std::ranges::fill(left_, 0);
   std::ranges::fill(clients_, 0);
-  broken_.reset();
+  // Until all rows are there: a file may be damaged between two reads of it.
+  broken_.emplace(ErrorCode::kPeerDied,
+                  fmt::format("table '{}' went back to a checkpoint and has not all its rows; go back to a "
+                              "checkpoint again",
+                              spec_.name));
   progress_ = Clock::now();
   table_.clear();
   return table_;
@@ -386,6 +390,7 @@ LearnedTable& SharedEmbedding::table_to_restore() {
 void SharedEmbedding::restored(std::int64_t steps_applied, const StepCount& count) {
   applied_ = steps_applied;
   table_.restore_count(count);
+  broken_.reset();
 }
 
 }  // namespace hopfeed

@@ -22,6 +22,8 @@ namespace {
 constexpr std::chrono::seconds kAway{5};  // a rank whose connection was lost has connected anew within it
 constexpr std::int64_t kMaxRanks = 65'536;
 constexpr std::size_t kMaxTables = 1'024;
+constexpr std::size_t kMostCheckpoints = 4'096;  // that a question about checkpoints names
+constexpr std::size_t kMostShards = 65'536;      // of a table: one for each partition at most
 
 std::uint64_t random_number() {
   std::random_device random;
@@ -52,6 +54,18 @@ Opening read_opening(std::span<const std::byte> text) {
 std::size_t most_bytes(const TableSpec& spec, std::int64_t rows) {
   return static_cast<std::size_t>(saturating_product(rows, stored_row_bytes(spec) + 4));
 }
+
+/// While it is there a table's lane is held by reads and writes of files.
+class AtFiles {
+ public:
+  explicit AtFiles(std::atomic<bool>& at_files) : at_files_(at_files) { at_files_ = true; }
+  ~AtFiles() { at_files_ = false; }
+  AtFiles(const AtFiles&) = delete;
+  AtFiles& operator=(const AtFiles&) = delete;
+
+ private:
+  std::atomic<bool>& at_files_;
+};
 
 void require_step(const SharedEmbedding& embedding, std::int64_t step) {
   require_valid(embedding.steps_applied() == step,
@@ -91,6 +105,7 @@ void StateOwner::give(std::uint64_t connection, const std::shared_ptr<const Recy
   if (question.head.ask == StateAsk::kOpen) return done(open(connection, question));
   const std::shared_ptr<Table> table = table_of(question.head);
   const MutexLock lane(table->lane);
+  if (table->over) refuse_begun_anew(table->number);  // while this waited
   require_run(*table, question.head);
   if (question.head.ask >= StateAsk::kSave) return ask_checkpoint(*table, question, std::move(done));
   if (table->tensor) return ask_tensor(*table, question, done);
@@ -162,6 +177,11 @@ RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& qu
   std::shared_ptr<Table> table = joined(spec, ranks, head);
   if (!table) {
     require_room(spec);
+    {
+      const MutexLock lock(mutex_);
+      require_valid(tables_.size() < kMaxTables || by_name_.contains(spec.name),
+                    fmt::format("this owner has {} tables already, as many as it takes", kMaxTables));
+    }
     std::shared_ptr<Table> old;  // its memory is given back before there is more
     {
       const MutexLock lock(mutex_);
@@ -170,14 +190,14 @@ RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& qu
         tables_.erase(named->second);
         by_name_.erase(named);
       }
-      require_valid(tables_.size() < kMaxTables,
-                    fmt::format("this owner has {} tables already, as many as it takes", kMaxTables));
     }
-    if (old && old->embedding) {
+    if (old) {
       const MutexLock lane(old->lane);
-      old->embedding->abandon(
-          Error(ErrorCode::kInvalid,
-                fmt::format("table '{}' was begun anew by another run or attempt; end this one", spec.name)));
+      old->over = true;
+      if (old->embedding)
+        old->embedding->abandon(Error(
+            ErrorCode::kInvalid,
+            fmt::format("table '{}' was begun anew by another run or attempt; end this one", spec.name)));
     }
     old.reset();
     table = make(spec, head.run, head.attempt, ranks);
@@ -221,11 +241,13 @@ std::shared_ptr<StateOwner::Table> StateOwner::table_of(const StateHead& head) c
                 "this owner of state was started again, and what it held is gone; go back to a checkpoint");
   const MutexLock lock(mutex_);
   const auto found = tables_.find(head.table);
-  if (found == tables_.end())
-    throw Error(
-        ErrorCode::kInvalid,
-        fmt::format("table {} of state was begun anew by another run or attempt; end this one", head.table));
+  if (found == tables_.end()) refuse_begun_anew(head.table);
   return found->second;
+}
+
+void StateOwner::refuse_begun_anew(std::uint32_t table) {
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("table {} of state was begun anew by another run or attempt; end this one", table));
 }
 
 void StateOwner::require_run(const Table& table, const StateHead& head) {
@@ -251,13 +273,18 @@ void StateOwner::ask_checkpoint(Table& table, const StateQuestion& question, Sta
   require_valid(head.attempt >= table.attempt,
                 fmt::format("table '{}' has gone on with attempt {} of the run, and this is attempt {}", name,
                             table.attempt, head.attempt));
-  CheckpointQuestion asked{.head = head, .numbers = {}, .shards = {}};
-  asked.numbers.assign(question.ids.begin(), question.ids.end());
-  const std::size_t least = head.ask == StateAsk::kRestore ? 3 : 2;
-  if (asked.numbers.size() < least || std::ranges::any_of(asked.numbers, [](auto n) { return n < 0; }))
+  const bool saves = head.ask == StateAsk::kSave, restores = head.ask == StateAsk::kRestore;
+  const std::size_t numbers = question.ids.size(), shards = question.rest.size() / sizeof(ShardSum);
+  const bool makes_sense = (saves      ? numbers == 2
+                            : restores ? numbers == 3
+                                       : numbers >= 2) &&
+                           numbers <= kMostCheckpoints && shards <= (restores ? kMostShards : 0) &&
+                           std::ranges::all_of(question.ids, [](auto number) { return number >= 0; });
+  if (!makes_sense)
     throw Error(ErrorCode::kCorrupt, fmt::format("a question about table '{}' names no checkpoint", name));
-  asked.shards.resize(question.rest.size() / sizeof(ShardSum));
-  std::memcpy(asked.shards.data(), question.rest.data(), asked.shards.size() * sizeof(ShardSum));
+  CheckpointQuestion asked{.head = head, .numbers = {}, .shards = std::vector<ShardSum>(shards)};
+  asked.numbers.assign(question.ids.begin(), question.ids.end());
+  std::memcpy(asked.shards.data(), question.rest.data(), shards * sizeof(ShardSum));
   table.attempt = head.attempt;
   if (head.ask != StateAsk::kSave || table.tensor) return done(checkpoint(table, asked));
   table.embedding->when(
@@ -284,6 +311,7 @@ RecycledBytes StateOwner::checkpoint(Table& table, const CheckpointQuestion& que
     return checkpoint_folder(options_.folder, head.run, static_cast<std::uint64_t>(numbers[0]));
   };
   RecycledBytes answer;
+  const AtFiles at_files(table.at_files);
   if (head.ask == StateAsk::kSave) {
     if (mine.embedding != nullptr) require_step(*mine.embedding, static_cast<std::int64_t>(head.number));
     answer = write_shard_sum(save_table(folder(), mine));
@@ -366,16 +394,42 @@ std::vector<std::shared_ptr<StateOwner::Table>> StateOwner::all_tables() const {
   return all;
 }
 
+/// A table that is at its files learns of it with a later tick.
 void StateOwner::disconnected(std::uint64_t connection) {
-  for (const std::shared_ptr<Table>& table : all_tables()) {
-    const MutexLock lane(table->lane);
-    if (table->connections.erase(connection) > 0 && table->connections.empty())
-      table->abandoned = options_.now();
+  {
+    const MutexLock lock(mutex_);
+    gone_.push_back(connection);
   }
+  take_gone();
+}
+
+void StateOwner::take_gone() {
+  std::vector<std::uint64_t> gone;
+  {
+    const MutexLock lock(mutex_);
+    gone.swap(gone_);
+  }
+  bool all = true;
+  for (const std::shared_ptr<Table>& table : all_tables()) {
+    if (gone.empty()) break;
+    if (table->at_files) {
+      all = false;
+      continue;
+    }
+    const MutexLock lane(table->lane);
+    std::size_t erased = 0;
+    for (const std::uint64_t connection : gone) erased += table->connections.erase(connection);
+    if (erased > 0 && table->connections.empty()) table->abandoned = options_.now();
+  }
+  if (all) return;
+  const MutexLock lock(mutex_);
+  gone_.insert(gone_.end(), gone.begin(), gone.end());
 }
 
 void StateOwner::tick() {
+  take_gone();
   for (const std::shared_ptr<Table>& table : all_tables()) {
+    if (table->at_files) continue;
     const MutexLock lane(table->lane);
     if (table->embedding) table->embedding->tick(options_.now());
   }
@@ -384,6 +438,11 @@ void StateOwner::tick() {
 std::vector<TableStatus> StateOwner::status() const {
   std::vector<TableStatus> all;
   for (const std::shared_ptr<Table>& table : all_tables()) {
+    if (table->at_files) {  // as it was before
+      const MutexLock lock(mutex_);
+      if (!table->last_status.spec.name.empty()) all.push_back(table->last_status);
+      continue;
+    }
     const MutexLock lane(table->lane);
     TableStatus status{.spec = table->spec, .rows = table->rows->count()};
     if (const SharedEmbedding* const embedding = table->embedding.get()) {
@@ -399,6 +458,8 @@ std::vector<TableStatus> StateOwner::status() const {
       status.written = table->tensor->store().num_written();
       status.bytes = table->tensor->store().bytes();
     }
+    const MutexLock lock(mutex_);
+    table->last_status = status;
     all.push_back(std::move(status));
   }
   std::ranges::sort(all, {}, [](const TableStatus& status) { return status.spec.name; });

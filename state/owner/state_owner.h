@@ -81,9 +81,12 @@ class StateOwner {
     RanksOfRun ranks;
     std::set<std::uint64_t> connections;  // of the run
     Clock::time_point abandoned;          // when the last of them left
+    bool over = false;                    // another one has its name
+    std::atomic<bool> at_files{false};    // the lane is held for as long as files take
     // What was asked last of checkpoints: a message that comes again changes nothing any more.
     std::uint64_t checkpoint_client = 0, checkpoint_message = 0;
     RecycledBytes checkpoint_answer;
+    TableStatus last_status;  // with the owner's mutex
     Mutex lane;
   };
   struct CheckpointQuestion {  // save, restore, keep
@@ -95,7 +98,9 @@ class StateOwner {
   RecycledBytes open(std::uint64_t connection, const StateQuestion& question);
   std::shared_ptr<Table> joined(const TableSpec& spec, const RanksOfRun& ranks, const StateHead& head) const;
   std::vector<std::shared_ptr<Table>> all_tables() const;
+  void take_gone();
   void require_room(const TableSpec& spec) const;
+  [[noreturn]] static void refuse_begun_anew(std::uint32_t table);
   std::shared_ptr<Table> make(const TableSpec& spec, std::uint64_t run, std::uint32_t attempt,
                               const RanksOfRun& ranks);
   std::shared_ptr<Table> table_of(const StateHead& head) const;
@@ -108,9 +113,10 @@ class StateOwner {
 
   const Dataset& dataset_;
   const StateOwnerOptions options_;
-  const std::uint64_t start_;  // of this owner
-  Mutex opening_;              // one at a time; locked before the others
-  mutable Mutex mutex_;        // never while a lane is waited for
+  const std::uint64_t start_;                           // of this owner
+  Mutex opening_;                                       // one at a time; locked before the others
+  mutable Mutex mutex_;                                 // never while a lane is waited for
+  std::vector<std::uint64_t> gone_ GUARDED_BY(mutex_);  // connections that some table still counts
   std::map<std::uint32_t, std::shared_ptr<Table>> tables_ GUARDED_BY(mutex_);  // by number
   std::map<std::string, std::uint32_t> by_name_ GUARDED_BY(mutex_);
   std::uint32_t last_number_ GUARDED_BY(mutex_) = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -29,7 +30,7 @@ bool is_own(const ShardFile& file, const OwnedTable& table) {
       file.head().num_partitions != table.rows.num_partitions())
     return false;
   bool own = true;
-  file.for_each([&](std::span<const std::int64_t> ids, const std::byte*) {
+  file.for_each_ids([&](std::span<const std::int64_t> ids) {
     own = std::ranges::all_of(ids, [&](std::int64_t id) { return table.rows.row_of_original(id) >= 0; });
     return own;
   });
@@ -74,6 +75,30 @@ std::vector<std::unique_ptr<ShardFile>> shards_of(const std::filesystem::path& c
   return files;
 }
 
+/// Returns the whole number that a name is; -1: it is none.
+std::int64_t number_in(std::string_view name) {
+  std::int64_t number = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() ? number : -1;
+}
+
+/// Those of the table that this owner has to remove: of its partitions, and of earlier cuts into more, whose
+/// owners may be gone, each one's share.
+void remove_shards(const std::filesystem::path& checkpoint, const OwnedTable& table) {
+  const std::vector<std::int64_t> mine = table.rows.partitions();
+  const std::string head = table.spec.name + ".", tail = ".rows";
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint, none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(head) || !name.ends_with(tail) || name.size() <= head.size() + tail.size())
+      continue;
+    const std::int64_t first =
+        number_in(std::string_view(name).substr(head.size(), name.size() - head.size() - tail.size()));
+    if (first >= 0 && std::ranges::find(mine, first % table.rows.num_partitions()) != mine.end())
+      std::filesystem::remove(entry.path(), none);
+  }
+}
+
 }  // namespace
 
 ShardSum save_table(const std::filesystem::path& checkpoint, const OwnedTable& table) {
@@ -99,6 +124,11 @@ RestoredShard restore_table(const std::filesystem::path& checkpoint, std::span<c
                             Shards which, const OwnedTable& table) {
   require_valid(!shards.empty(),
                 fmt::format("table '{}' is to go back to a checkpoint without shards", table.spec.name));
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    require_valid(i == 0 || shards[i].first_partition > shards[i - 1].first_partition,
+                  fmt::format("a checkpoint of table '{}' names the shard of partition {} twice, or out of "
+                              "order",
+                              table.spec.name, shards[i].first_partition));
   const std::vector<std::unique_ptr<ShardFile>> files = shards_of(checkpoint, shards, which, table);
   const ShardHead& head = files.front()->head();
   for (const std::unique_ptr<ShardFile>& file : files)
@@ -134,13 +164,13 @@ void keep_checkpoints(const std::filesystem::path& folder, std::uint64_t run,
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(of_run, none)) {
     const std::string name = entry.path().filename().string();
-    std::int64_t checkpoint = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), checkpoint);
-    if (error != std::errc() || end != name.data() + name.size()) continue;  // not ours
+    const std::int64_t checkpoint = number_in(name);
+    if (checkpoint < 0) continue;  // not ours
     if (std::ranges::find(kept, checkpoint) != kept.end()) continue;
-    std::filesystem::remove(shard_path(entry.path(), table.spec.name, first_partition_of(table)), none);
+    remove_shards(entry.path(), table);
     std::filesystem::remove(entry.path(), none);  // where it is empty
   }
+  std::filesystem::remove(of_run, none);  // likewise
 }
 
 }  // namespace hopfeed
