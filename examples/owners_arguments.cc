@@ -1,6 +1,7 @@
 // See owners_arguments.h.
 #include "examples/owners_arguments.h"
 
+#include <chrono>
 #include <memory>
 
 #include "core/base/error.h"
@@ -9,6 +10,11 @@
 #include "server_client_mode/client/remote_owners.h"
 
 namespace hopfeed {
+namespace {
+
+constexpr std::chrono::seconds kStopsWithin{60};
+
+}  // namespace
 
 void OwnersArguments::add(CommandLine& line) {
   line.option("--owners", owners_,
@@ -37,7 +43,11 @@ PeerOptions OwnersArguments::servers_of(const ServerArguments& servers, const Pe
 Owners OwnersArguments::connect(const DatasetMeta& dataset, const ServerArguments& servers,
                                 const PeerOptions& peers) const {
   if (!given()) return {};
-  return {.network = std::make_shared<StateOwners>(dataset, servers_of(servers, peers), stop_if_asked),
+  // Ranks that are asked to stop do so together, with a checkpoint; one that waits for ever does not.
+  const auto end_of_waiting = [] {
+    if (stop_asked_for(kStopsWithin)) stop_if_asked();
+  };
+  return {.network = std::make_shared<StateOwners>(dataset, servers_of(servers, peers), end_of_waiting),
           .tables = tables_};
 }
 

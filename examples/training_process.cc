@@ -67,8 +67,9 @@ void add_trainer_options(CommandLine& line, ProcessArguments& a) {
 void add_checkpoint_options(CommandLine& line, std::int64_t& every, std::int64_t& keep) {
   line.option("--checkpoint-every", every, "Steps between checkpoints; 0: after each epoch only");
   line.option("--keep", keep,
-              "Checkpoints that stay: the last one and those before it, <name>.checkpoint.1 and on",
-              {.min = 1, .max = 1000});
+              "Checkpoints that stay: the last one, and before it <name>.checkpoint.1 and on; 0: one, with "
+              "--owners three",
+              {.min = 0, .max = 1000});
 }
 
 torch::Device device_of(const ProcessArguments& a) {

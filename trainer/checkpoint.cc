@@ -285,6 +285,7 @@ LoadedCheckpoint load_checkpoint(const std::filesystem::path& path, torch::nn::M
     archive.read("model", model_archive);
     archive.read("optimizer", optimizer_archive);
     load_parameters(model_archive, model);
+    optimizer.state().clear();  // load() leaves what the archive, of before the first step, has not
     optimizer.load(optimizer_archive);
     move_state(optimizer, device_of(model));
     if (generators.size(0) == world.size())

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -24,6 +25,7 @@ EpochLoopOptions agreed(World& world, EpochLoopOptions options, const BatchStrea
                    {"max-batches", std::to_string(options.max_batches)},
                    {"checkpoint-every", std::to_string(options.checkpoint_every)},
                    {"out", options.out.empty() ? "unset" : "set"},
+                   {"learned rows", options.owners.network ? "at owners, " + options.owners.tables : "whole"},
                    {"world-size", std::to_string(stream.deal().world_size)}});
   require_agreement(world, settings);
   return options;
@@ -56,7 +58,8 @@ EpochLoop::EpochLoop(World& world, EpochLoopOptions options, const TrainingCallb
       optimizer_(optimizer),
       reducer_(world, model.parameters()),
       stream_(stream),
-      state_(world, model, options_.owners.network, options_.dataset) {
+      state_(world, model, options_.owners.network, options_.dataset),
+      files_(options_.out / (options_.name + ".checkpoint"), kept()) {
   require_valid(!state_.any() || !options_.out.empty(),
                 "learned rows lie at owners, and no output folder is given, where checkpoints of them are "
                 "committed; give one");
@@ -103,12 +106,6 @@ void EpochLoop::run(TrainingTask& task) {
   if (world_.stop_agreed() && !world_.go_back_agreed()) checkpoint();
 }
 
-/// 0: the last one.
-std::filesystem::path EpochLoop::older_checkpoint(std::int64_t age) const {
-  std::filesystem::path path = checkpoint_path();
-  return age == 0 ? path : path += "." + std::to_string(age);
-}
-
 /// Rank 0 decides for all: only it is sure to see the file.
 void EpochLoop::resume() {
   if (options_.out.empty()) return;
@@ -116,96 +113,131 @@ void EpochLoop::resume() {
   if (world_.rank() == 0) {
     std::filesystem::create_directories(options_.out);
     const bool wanted = options_.resume == Resume::kAlways || world_.restart_count() > 0;
-    found = wanted && std::filesystem::exists(checkpoint_path()) ? 1 : 0;
+    found = wanted && std::filesystem::exists(files_.last()) ? 1 : 0;
   }
   if (world_.sum({found})[0] == 0) return begin_afresh();
-  load(checkpoint_path());
-}
-
-void EpochLoop::load(const std::filesystem::path& path) {
-  LoadedCheckpoint loaded = load_checkpoint(path, model_, optimizer_, options_.settings, world_);
-  progress_ = std::move(loaded.progress);
-  progress_.world_size = world_.size();
-  if (!state_.any()) return;
-  manifest_ = StateManifest::from_json(loaded.state);
-  state_.go_back(manifest_, manifest_.now);
-  if (world_.rank() == 0) remove_old_state();  // a checkpoint that was not committed
+  if (state_.any() && world_.rank() == 0)
+    for (const std::filesystem::path& path : files_.older()) older_.push_back(manifest_in(path));
+  load();
+  remove_old_state();
 }
 
 /// What an earlier run has left steps aside, and what it has learned at owners goes with the run before it.
 void EpochLoop::begin_afresh() {
-  state_.begin();
+  std::uint64_t before_the_earlier = 0;
   if (world_.rank() == 0) {
-    const std::filesystem::path old = checkpoint_path().string() + ".old";
-    if (state_.any() && std::filesystem::exists(old) && std::filesystem::exists(checkpoint_path())) {
-      const std::string state = state_of_checkpoint(old);
-      if (!state.empty()) state_.keep(StateManifest::from_json(state).run, {});
-    }
-    if (std::filesystem::exists(checkpoint_path())) std::filesystem::rename(checkpoint_path(), old);
-    for (std::int64_t age = 1; std::filesystem::remove(older_checkpoint(age)); ++age) {
-    }
+    if (std::filesystem::exists(files_.last())) before_the_earlier = manifest_in(files_.of_earlier_run()).run;
+    files_.set_aside();
   }
-  if (state_.any()) checkpoint();  // there is always one to go back to
+  if (!state_.any()) return;
+  // There is always a checkpoint to go back to.
+  for (std::int64_t tries = 0; tries == 0 || world_.go_back_agreed(); ++tries) {
+    require_tries(tries);
+    found_again();
+    state_.begin();
+    checkpoint();
+  }
+  if (world_.rank() == 0 && before_the_earlier != 0) state_.keep(before_the_earlier, {});
 }
 
-/// Has owners write their shards. Returns whether there is now a checkpoint to commit.
-bool EpochLoop::save_state() {
-  if (!state_.any() || world_.rank() != 0) return !lost_;
+/// What the file says of owners; of one that is missing or damaged, nothing.
+StateManifest EpochLoop::manifest_in(const std::filesystem::path& path) const {
+  if (!state_.any() || !std::filesystem::exists(path)) return {};
+  try {
+    const std::string state = state_of_checkpoint(path);
+    return state.empty() ? StateManifest{} : StateManifest::from_json(state);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// Has owners write their shards. Returns the manifest of a checkpoint to commit; none where one of them has
+/// lost its state. On rank 0.
+std::optional<StateManifest> EpochLoop::save_state() {
+  std::optional<StateManifest> next;
   unless_lost([&] {
-    manifest_.now = state_.save();
-    manifest_.run = state_.run();
-    manifest_.attempt = state_.attempt();
+    StateManifest saved{
+        .run = state_.run(), .attempt = state_.attempt(), .now = state_.save(), .best = manifest_.best};
     if (progress_.best_epoch >= 0 && progress_.best_epoch == progress_.epoch - 1 && progress_.position == 0)
-      manifest_.best = manifest_.now;
+      saved.best = saved.now;
+    next = std::move(saved);
   });
-  return !lost_;
+  return next;
 }
 
 /// The renaming of the file is the commit, of what lies at owners too.
 void EpochLoop::checkpoint() {
   if (options_.out.empty()) return;
-  const bool whole = save_state();
-  if (world_.rank() == 0 && whole && std::filesystem::exists(checkpoint_path())) {
-    for (std::int64_t age = options_.keep - 1; age > 1; --age)
-      if (std::filesystem::exists(older_checkpoint(age - 1)))
-        std::filesystem::rename(older_checkpoint(age - 1), older_checkpoint(age));
-    if (options_.keep > 1) {
-      std::filesystem::remove(older_checkpoint(1));
-      std::filesystem::create_hard_link(checkpoint_path(), older_checkpoint(1));
-    }
+  std::optional<StateManifest> next;
+  if (state_.any() && world_.rank() == 0) next = save_state();
+  const bool whole = !lost_;
+  save_checkpoint(whole ? files_.next() : "", model_, optimizer_, progress_, options_.settings, world_,
+                  next ? next->to_json() : "");
+  if (whole && world_.rank() == 0) files_.commit();
+  if (!state_.any()) return;
+  if (next) {
+    older_.push_front(std::exchange(manifest_, *next));
+    while (std::ssize(older_) >= kept()) older_.pop_back();
   }
-  save_checkpoint(whole ? checkpoint_path() : "", model_, optimizer_, progress_, options_.settings, world_,
-                  state_.any() ? manifest_.to_json() : "");
-  if (!whole) return;
+  world_.sum({0});  // all know whether there is a new one
+  if (world_.go_back_agreed()) return;
   returns_in_vain_ = 0;
-  if (state_.any() && world_.rank() == 0) remove_old_state();
+  remove_old_state();
 }
 
-/// Shards to which no file goes back. Where an owner is gone, they go with the next checkpoint.
+std::int64_t EpochLoop::kept() const {
+  if (options_.keep > 0) return options_.keep;
+  return state_.any() ? 3 : 1;
+}
+
+/// Shards to which no file goes back. Where an owner cannot now, they go with a later checkpoint.
 void EpochLoop::remove_old_state() {
-  std::vector<std::uint64_t> kept{manifest_.now.number};
-  if (manifest_.best) kept.push_back(manifest_.best->number);
-  for (std::int64_t age = 1; std::filesystem::exists(older_checkpoint(age)); ++age) {
-    const std::string state = state_of_checkpoint(older_checkpoint(age));
-    if (!state.empty()) kept.push_back(StateManifest::from_json(state).now.number);
+  if (!state_.any() || world_.rank() != 0) return;
+  std::set<std::uint64_t> numbers{manifest_.now.number};
+  if (manifest_.best) numbers.insert(manifest_.best->number);
+  for (const StateManifest& older : older_) {
+    numbers.insert(older.now.number);
+    if (older.best) numbers.insert(older.best->number);
   }
-  unless_lost([&] { state_.keep(kept); });
+  state_.keep(state_.run(), {numbers.begin(), numbers.end()});
+}
+
+void EpochLoop::found_again() {
+  lost_ = false;
+  world_.gone_back();
+}
+
+void EpochLoop::require_tries(std::int64_t tries) const {
+  if (tries <= kReturnsInVain) return;
+  throw Error(ErrorCode::kPeerDied, "the trainers went back to the last checkpoint " +
+                                        std::to_string(kReturnsInVain) +
+                                        " times and came to no other; the last reason on this rank: " +
+                                        (why_lost_.empty() ? "another rank's" : why_lost_));
 }
 
 /// All ranks together, in the same processes.
 void EpochLoop::go_back() {
-  const std::string why = std::exchange(why_lost_, "");
-  if (++returns_in_vain_ > kReturnsInVain)
-    throw Error(ErrorCode::kPeerDied, "the trainers went back to the last checkpoint " +
-                                          std::to_string(kReturnsInVain) +
-                                          " times and came to no other; the last reason on this rank: " +
-                                          (why.empty() ? "another rank's" : why));
-  lost_ = false;
-  world_.gone_back();
+  require_tries(++returns_in_vain_);
+  found_again();
   const std::int64_t before = batches_so_far();
-  load(checkpoint_path());
+  load();
   ++returns_.times;
   returns_.batches += before - batches_so_far();
+}
+
+/// Goes on from the last checkpoint.
+void EpochLoop::load() {
+  LoadedCheckpoint loaded = load_checkpoint(files_.last(), model_, optimizer_, options_.settings, world_);
+  progress_ = std::move(loaded.progress);
+  progress_.world_size = world_.size();
+  if (!state_.any()) return;
+  if (loaded.state.empty())
+    throw Error(ErrorCode::kInvalid,
+                "checkpoint '" + files_.last().string() +
+                    "' was made with whole rows at each trainer, and this run has owners; "
+                    "use the same, or start afresh without resuming");
+  manifest_ = StateManifest::from_json(loaded.state);
+  state_.go_back(manifest_, manifest_.now);
 }
 
 std::int64_t EpochLoop::batches_so_far() const {
@@ -217,7 +249,7 @@ std::int64_t EpochLoop::batches_so_far() const {
 /// Rank 0's word, since it alone has the manifest of this process.
 void EpochLoop::restore_best_rows() {
   if (!state_.any()) return;
-  const bool other = world_.rank() == 0 && manifest_.best && !(*manifest_.best == manifest_.now);
+  const bool other = world_.rank() == 0 && manifest_.best && *manifest_.best != manifest_.now;
   if (world_.sum({other ? 1.0 : 0.0})[0] == 0) return;
   state_.go_back(manifest_, manifest_.best.value_or(StateCheckpoint{}));
 }
@@ -258,6 +290,7 @@ void EpochLoop::train_epoch(TrainingTask& task) {
     report_step(step, steps);
     if (world_.stop_agreed()) return;
     if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps) checkpoint();
+    if (world_.stop_agreed() || world_.go_back_agreed()) return;
   }
 }
 
@@ -311,6 +344,7 @@ void EpochLoop::finish_epoch(TrainingTask& task) {
   const std::optional<double> score = task.score(row);
   if (world_.stop_agreed() || world_.go_back_agreed()) return;
   measure(row);
+  if (world_.go_back_agreed()) return;
   row.valid_seconds = seconds_since(begin);
   progress_.rows.push_back(row);
   if (!score || *score > progress_.best_accuracy) {
@@ -325,6 +359,7 @@ void EpochLoop::finish_epoch(TrainingTask& task) {
                .world_size = world_.size(),
                .rows = std::move(progress_.rows)};
   checkpoint();
+  if (world_.go_back_agreed()) return;
   if (callbacks_.epoch) callbacks_.epoch(row);
 }
 

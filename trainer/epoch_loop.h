@@ -9,6 +9,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "trainer/agreement.h"
 #include "trainer/batch_prefetcher.h"
 #include "trainer/checkpoint.h"
+#include "trainer/checkpoint_files.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/learned_state.h"
 #include "trainer/training_progress.h"
@@ -54,7 +56,7 @@ struct EpochLoopOptions {
   std::int64_t epochs = 1;
   std::int64_t max_batches = 0;       // of an epoch, over all ranks; 0: all
   std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
-  std::int64_t keep = 3;              // checkpoints: the last one, and those before it
+  std::int64_t keep = 0;              // checkpoints that stay; 0: one, with owners three
   std::uint64_t seed = 0;             // of dropout
   std::filesystem::path out;  // rank 0 keeps <name>.pt and <name>.checkpoint here; empty: nothing is kept
   std::string name = "model";
@@ -123,15 +125,17 @@ class EpochLoop {
   std::filesystem::path model_path() const { return options_.out / (options_.name + ".pt"); }
 
  private:
-  std::filesystem::path checkpoint_path() const { return options_.out / (options_.name + ".checkpoint"); }
-  std::filesystem::path older_checkpoint(std::int64_t age) const;
   void resume();
   void begin_afresh();
+  StateManifest manifest_in(const std::filesystem::path& path) const;
+  std::optional<StateManifest> save_state();
   void checkpoint();
-  bool save_state();
+  std::int64_t kept() const;
   void remove_old_state();
+  void found_again();
+  void require_tries(std::int64_t tries) const;
   void go_back();
-  void load(const std::filesystem::path& path);
+  void load();
   template <class Body>
   void unless_lost(const Body& body);
   std::int64_t steps_of_epoch() const;
@@ -156,8 +160,10 @@ class EpochLoop {
   BatchStream& stream_;
   std::optional<CopyStream> copies_;  // none where batches are read in their slots
   LearnedState state_;
-  StateManifest manifest_;  // of the last checkpoint; on rank 0
-  bool lost_ = false;       // an owner has lost what this rank needs
+  CheckpointFiles files_;            // rank 0's
+  std::deque<StateManifest> older_;  // of the checkpoints before the last one; on rank 0
+  StateManifest manifest_;           // of the last checkpoint; on rank 0
+  bool lost_ = false;                // an owner has lost what this rank needs
   std::string why_lost_;
   Returns returns_;
   std::int64_t returns_in_vain_ = 0;  // since the last checkpoint

@@ -15,7 +15,17 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::chrono::seconds kRunEnds{8};  // within it a run that ended has left the owners
+/// How long tables that cannot be opened are tried again: a run that has ended is known to be over within it,
+/// and an owner that was lost for longer has had its deadline already.
+constexpr std::chrono::seconds kTriesFor{8};
+constexpr std::chrono::milliseconds kPause{500};
+
+bool may_be_tried_again(const Error& error) {
+  const auto says = [&](const char* words) { return error.message().find(words) != std::string::npos; };
+  return error.code() == ErrorCode::kPeerDied ||
+         (error.code() == ErrorCode::kInvalid &&
+          (says("is learned by another run") || says("is learned by attempt")));
+}
 
 std::uint64_t new_run() {
   std::random_device random;
@@ -113,24 +123,64 @@ void LearnedState::agree(std::uint64_t run, std::uint32_t attempt) {
   attempt_ = static_cast<std::uint32_t>(agreed[2]);
 }
 
-void LearnedState::open(DistEmbeddingImpl& table) { table.open(network_, dataset_, rank()); }
+/// Rank 0's way: the table as a checkpoint has it, or of first values.
+void LearnedState::open_at(DistEmbeddingImpl& table, const StateCheckpoint* checkpoint) {
+  table.open(network_, dataset_, rank());
+  if (checkpoint == nullptr) return;
+  const auto found = checkpoint->shards.find(table.spec().name);
+  if (found == checkpoint->shards.end())
+    throw Error(ErrorCode::kCorrupt,
+                "the checkpoint has nothing of table '" + table.spec().name + "'; start afresh");
+  table.rows().restore(checkpoint->number, found->second);
+}
 
-/// Rank 0 has every table as it is to be before another rank opens it.
-void LearnedState::open_for_all(const StateCheckpoint* checkpoint) {
-  for (DistEmbeddingImpl* const table : tables_) {
-    table->abandon();
-    if (world_.rank() != 0) continue;
-    open(*table);
-    if (checkpoint == nullptr) continue;
-    const auto found = checkpoint->shards.find(table->spec().name);
-    if (found == checkpoint->shards.end())
-      throw Error(ErrorCode::kCorrupt,
-                  "the checkpoint has nothing of table '" + table->spec().name + "'; start afresh");
-    table->rows().restore(checkpoint->number, found->second);
+/// The others' way: as rank 0 has left it. An owner that was started again in between has nothing of it.
+void LearnedState::open_as_it_is(DistEmbeddingImpl& table, std::int64_t steps) {
+  table.open(network_, dataset_, rank());
+  if (table.rows().next_step() != steps)
+    throw Error(ErrorCode::kPeerDied, "owners of table '" + table.spec().name + "' have applied " +
+                                          std::to_string(table.rows().next_step()) + " steps and not " +
+                                          std::to_string(steps) + "; go back to a checkpoint");
+}
+
+/// Rank 0 has every table as it is to be before another rank opens it. Returns why this rank has not all of
+/// them open, where another try may help.
+std::optional<Error> LearnedState::open_tables(const StateCheckpoint* checkpoint) {
+  std::optional<Error> why;
+  const auto each = [&](const auto& open) {
+    try {
+      for (DistEmbeddingImpl* const table : tables_) open(*table);
+    } catch (const Error& error) {
+      if (!may_be_tried_again(error)) throw;
+      why = error;
+    }
+  };
+  abandon();
+  double steps = 0;
+  if (world_.rank() == 0) {
+    each([&](DistEmbeddingImpl& table) { open_at(table, checkpoint); });
+    if (!why) steps = static_cast<double>(tables_.front()->rows().next_step());
   }
-  world_.sum({0});
-  if (world_.rank() == 0) return;
-  for (DistEmbeddingImpl* const table : tables_) open(*table);
+  const std::vector<double> of_rank_0 = world_.sum({why ? 1.0 : 0.0, steps});
+  if (world_.rank() != 0 && of_rank_0[0] == 0)
+    each([&](DistEmbeddingImpl& table) { open_as_it_is(table, static_cast<std::int64_t>(of_rank_0[1])); });
+  return why;
+}
+
+/// Owners may end, and begin again, meanwhile; and a run of before may not have left them yet.
+void LearnedState::start(std::uint64_t run, std::uint32_t attempt, const StateCheckpoint* checkpoint) {
+  const auto until = std::chrono::steady_clock::now() + kTriesFor;
+  for (;;) {
+    agree(run, std::max({attempt, attempt_ + 1, attempt_of_now()}));
+    const std::optional<Error> why = open_tables(checkpoint);
+    const bool late = world_.rank() == 0 && std::chrono::steady_clock::now() > until;
+    const std::vector<double> all = world_.sum({why ? 1.0 : 0.0, late ? 1.0 : 0.0});
+    if (all[0] == 0) return;
+    if (all[1] > 0)
+      throw why.value_or(
+          Error(ErrorCode::kPeerDied, "another trainer could not open its tables at their owners"));
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 void LearnedState::abandon() {
@@ -140,27 +190,13 @@ void LearnedState::abandon() {
 void LearnedState::begin() {
   if (!any()) return;
   last_number_ = 0;
-  agree(new_run(), attempt_of_now());
-  const auto until = std::chrono::steady_clock::now() + kRunEnds;
-  while (world_.rank() == 0) {
-    try {
-      open(*tables_.front());
-      break;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kInvalid || std::chrono::steady_clock::now() > until ||
-          error.message().find("is learned by another run") == std::string::npos)
-        throw;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  }
-  open_for_all(nullptr);
+  start(new_run(), 0, nullptr);
 }
 
 void LearnedState::go_back(const StateManifest& manifest, const StateCheckpoint& checkpoint) {
   if (!any()) return;
   last_number_ = std::max(last_number_, checkpoint.number);
-  agree(manifest.run, std::max({manifest.attempt + 1, attempt_ + 1, attempt_of_now()}));
-  open_for_all(&checkpoint);
+  start(manifest.run, manifest.attempt + 1, &checkpoint);
 }
 
 StateCheckpoint LearnedState::save() {
@@ -172,7 +208,10 @@ StateCheckpoint LearnedState::save() {
 
 void LearnedState::keep(std::uint64_t run, const std::vector<std::uint64_t>& checkpoints) {
   const std::vector<std::int64_t> numbers(checkpoints.begin(), checkpoints.end());
-  for (DistEmbeddingImpl* const table : tables_) or_lost([&] { table->rows().keep(run, numbers); });
+  try {
+    for (DistEmbeddingImpl* const table : tables_) table->rows().keep(run, numbers);
+  } catch (const Error&) {  // whoever needs the owner hears why
+  }
 }
 
 DistEmbedding learned_rows_of(const Owners& owners, const NodeTypeMeta& type, std::int64_t width,

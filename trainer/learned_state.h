@@ -77,9 +77,9 @@ class LearnedState {
   /// Has the owners write the next checkpoint; the others wait meanwhile, or take no more than one step.
   /// Throws StateLost, and what an owner could not write.
   StateCheckpoint save();
-  /// Removes the shards of all other checkpoints of a run, this one or one that is over.
+  /// Removes the shards of all other checkpoints of a run, this one or one that is over. An owner that cannot
+  /// does so when it is asked again.
   void keep(std::uint64_t run, const std::vector<std::uint64_t>& checkpoints);
-  void keep(const std::vector<std::uint64_t>& checkpoints) { keep(run_, checkpoints); }
 
   std::uint64_t run() const { return run_; }
   std::uint32_t attempt() const { return attempt_; }
@@ -87,8 +87,10 @@ class LearnedState {
  private:
   void agree(std::uint64_t run, std::uint32_t attempt);
   RankOfRun rank() const;
-  void open(DistEmbeddingImpl& table);
-  void open_for_all(const StateCheckpoint* checkpoint);
+  void start(std::uint64_t run, std::uint32_t attempt, const StateCheckpoint* checkpoint);
+  std::optional<Error> open_tables(const StateCheckpoint* checkpoint);
+  void open_as_it_is(DistEmbeddingImpl& table, std::int64_t steps);
+  void open_at(DistEmbeddingImpl& table, const StateCheckpoint* checkpoint);
 
   World& world_;
   const std::shared_ptr<StateNetwork> network_;

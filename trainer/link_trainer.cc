@@ -21,7 +21,8 @@ void check(const LinkTrainingOptions& options) {
   require_valid(options.checkpoint_every >= 0, "checkpoint-every is " +
                                                    std::to_string(options.checkpoint_every) +
                                                    "; use 0 (after each epoch) or a number of steps");
-  require_valid(options.keep >= 1, "keep is " + std::to_string(options.keep) + "; use at least 1");
+  require_valid(options.keep >= 0,
+                "keep is " + std::to_string(options.keep) + "; use 0 (one, with owners three) or more");
   require_valid(options.max_batches >= 0,
                 "max-batches is " + std::to_string(options.max_batches) + "; use 0 (all) or more");
   require_valid(options.lr > 0 && options.embedding_lr > 0, "a learning rate is 0 or less; use one above 0");

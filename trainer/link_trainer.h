@@ -40,7 +40,7 @@ struct LinkTrainingOptions {
   std::filesystem::path out;  // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
   std::string name = "model";
   std::int64_t checkpoint_every = 0;  // these two are as in TrainingOptions
-  std::int64_t keep = 3;
+  std::int64_t keep = 0;
   Resume resume = Resume::kAfterRestart;
   // These are as in TrainingOptions. Learned rows stay in the host's memory.
   torch::Device device = torch::kCPU;

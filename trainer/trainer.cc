@@ -51,7 +51,7 @@ void check(const TrainingOptions& options) {
           "it with an output folder, where the checkpoint lies");
   require(options.checkpoint_every >= 0, "checkpoint-every", options.checkpoint_every,
           "0 (after each epoch) or a number of steps");
-  require(options.keep >= 1, "keep", options.keep, "at least 1");
+  require(options.keep >= 0, "keep", options.keep, "0 (one, with owners three) or a number of checkpoints");
   check_sampling(options.loader.batch);
   if (options.local_seeds && options.streams)
     throw Error(ErrorCode::kInvalid,

@@ -38,7 +38,7 @@ struct TrainingOptions {
   std::filesystem::path out;  // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
   std::string name = "model";
   std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
-  std::int64_t keep = 3;              // checkpoints; older ones are <name>.checkpoint.1 and on
+  std::int64_t keep = 0;              // checkpoints that stay (checkpoint_files.h); 0: one, with owners three
   Resume resume = Resume::kAfterRestart;
   TraceFile* trace = nullptr;                 // gets the batches of all loaders; null: no trace
   torch::Device device = torch::kCPU;         // of model, optimizer and batches (device.h)
