@@ -5,8 +5,9 @@
 //
 // The file is a LibTorch archive of: "model", "optimizer", "progress" (JSON of TrainingProgress), "settings"
 // (JSON), "generators" (uint8 [ranks, bytes]: of the CPU, and behind it that of the model's device, where
-// that is another), and where rows are learned at owners "state" (JSON of StateManifest, learned_state.h). It is read through the host's memory, so a run may go on on another device; to the last
-// bit it ends alike on the same kind of device only.
+// that is another), and where rows are learned at owners "state" (JSON of StateManifest, learned_state.h). It
+// is read through the host's memory, so a run may go on on another device; to the last bit it ends alike on
+// the same kind of device only.
 #pragma once
 #include <torch/torch.h>
 

@@ -2,10 +2,12 @@
 #include "trainer/learned_state.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string_view>
 #include <thread>
 
 #include "core/base/error.h"
@@ -19,6 +21,18 @@ namespace {
 /// and an owner that was lost for longer has had its deadline already.
 constexpr std::chrono::seconds kTriesFor{8};
 constexpr std::chrono::milliseconds kPause{500};
+
+/// The attempt that an owner says it has; 0: it says none. Clocks may have gone back since.
+std::uint32_t attempt_in(const Error& error) {
+  constexpr std::string_view kWords = "is learned by attempt ";
+  const std::size_t at = error.message().find(kWords);
+  std::uint32_t attempt = 0;
+  if (at != std::string::npos) {
+    const char* const begin = error.message().data() + at + kWords.size();
+    std::from_chars(begin, error.message().data() + error.message().size(), attempt);
+  }
+  return attempt;
+}
 
 bool may_be_tried_again(const Error& error) {
   const auto says = [&](const char* words) { return error.message().find(words) != std::string::npos; };
@@ -173,6 +187,7 @@ void LearnedState::start(std::uint64_t run, std::uint32_t attempt, const StateCh
   for (;;) {
     agree(run, std::max({attempt, attempt_ + 1, attempt_of_now()}));
     const std::optional<Error> why = open_tables(checkpoint);
+    if (why) attempt = std::max(attempt, attempt_in(*why) + 1);
     const bool late = world_.rank() == 0 && std::chrono::steady_clock::now() > until;
     const std::vector<double> all = world_.sum({why ? 1.0 : 0.0, late ? 1.0 : 0.0});
     if (all[0] == 0) return;

@@ -47,8 +47,8 @@ struct StateHead {
   std::uint64_t run = 0;      // of ranks; 0: nobody's
   std::uint32_t attempt = 0;  // of the run
   std::uint32_t rank = 0;
-  /// look, rest, step: the step. pull, save: steps that have been applied. write, add: the message's number among
-  /// those of its client to this table, from 1 on.
+  /// look, rest, step: the step. pull, save: steps that have been applied. write, add: the message's number
+  /// among those of its client to this table, from 1 on.
   std::uint64_t number = 0;
   std::uint64_t client = 0;  // a random number of who asks; of all but pull
   /// Ids that follow, 8 bytes each; of open the bytes of its JSON. save, restore and keep have there the
