@@ -209,6 +209,21 @@ TEST_F(StateClient, AnOwnerThatWasStartedAgainSaysThatStateIsGone) {
             "was started again, and what it held is gone; go back to a checkpoint");
 }
 
+TEST_F(StateClient, OwnersThatHaveAppliedDifferentStepsSayThatStateIsGone) {
+  DistRows rows(network(1), meta(), rows_spec(), {.run = 5});
+  rows.step({});
+  std::vector<float> values(kLearningNodes * kLearnedWidth);
+  rows.pull(all_nodes(), values.data());  // both have applied it
+  owners_[1]->start_again();              // before another rank opens the table
+  try {
+    const DistRows late(network(2), meta(), rows_spec(), {.run = 5});
+    ADD_FAILURE() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kPeerDied);
+    expect_in(error.what(), "owners of table 'user' have applied 1 and 0 steps; go back to a checkpoint");
+  }
+}
+
 TEST_F(StateClient, ARankThatLeavesIsNamedToThoseWhoWait) {
   const auto rank = [](std::int64_t number) { return RankOfRun{.run = 5, .rank = number, .ranks = 2}; };
   DistRows stays(network(1), meta(), rows_spec(), rank(0));

@@ -173,6 +173,22 @@ TEST_F(StateServers, AnOwnerThatWasStartedAgainSaysThatStateIsGone) {
 }
 
 /// What Ctrl-C does in Python.
+// It waits for no owner, and its last word gets there even so.
+TEST_F(StateServers, ARankThatGivesUpIsNamedToThoseWhoWait) {
+  const std::shared_ptr<StateOwners> here = owners(), there = owners();
+  for (std::uint32_t attempt = 0; attempt < 5; ++attempt) {
+    const RankOfRun first{.run = 21, .attempt = attempt, .rank = 0, .ranks = 2};
+    RankOfRun second = first;
+    second.rank = 1;
+    DistRows stays(here, meta(), rows_spec(), first);
+    DistRows(there, meta(), rows_spec(), second).give_up();
+    stays.step({});
+    std::vector<float> unused(kLearnedWidth);
+    const std::vector<std::int64_t> one{1};
+    expect_in(refusal([&] { stays.pull(one, unused.data()); }), "rank 1 has left before step 0");
+  }
+}
+
 TEST_F(StateServers, AWaitThatIsLeft_IsGoneOnWithLater) {
   struct Left {};
   std::atomic<bool> leaves = false;
