@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hopfeed.programs import program
+from state_owners import owner
 
 
 def partition(*arguments: object) -> None:
@@ -42,6 +44,21 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "data"
 
 
+@pytest.fixture(scope="session")
+def cut(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The graph of ``small`` in three partitions."""
+    folder = tmp_path_factory.mktemp("data") / "cut"
+    partition("partition", small, folder, "--parts", 3)
+    return folder
+
+
+@pytest.fixture
+def two(cut: Path, tmp_path: Path) -> Iterator[list[str]]:
+    """Addresses of two owners of state: one has partitions 0 and 2, the other has 1."""
+    with owner(cut, tmp_path / "one", "0,2") as one, owner(cut, tmp_path / "other", "1") as other:
+        yield [one, other]
+
+
 def alive(pid: int) -> bool:
     """Whether there is a process of that number, zombies apart."""
     try:
@@ -50,8 +67,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.fixture
-def environment() -> dict[str, str]:
+def environment_of_python() -> dict[str, str]:
     """Of a Python that is to see the same package."""
     import hopfeed
 
@@ -59,3 +75,8 @@ def environment() -> dict[str, str]:
     if "ASAN_OPTIONS" in found:  # the interpreter's own leaks would be on stderr
         found["ASAN_OPTIONS"] += ":detect_leaks=0"
     return found
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    return environment_of_python()

@@ -9,8 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,46 +18,7 @@ import pytest
 
 import hopfeed
 import hopfeed.state
-from conftest import partition
-from hopfeed.programs import program
-
-NODES = 2000
-DEADLINE = 120
-
-
-@pytest.fixture(scope="session")
-def cut(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same graph in three partitions."""
-    folder = tmp_path_factory.mktemp("data") / "cut"
-    partition("partition", small, folder, "--parts", 3)
-    return folder
-
-
-def start(cut: Path, address: str, partitions: str, *more: object) -> subprocess.Popen[str]:
-    command = [program("hopfeed-server"), "--data", cut, "--partitions", partitions, "--listen", address, *map(str, more)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None and process.stdout.readline().startswith("listening")
-    return process
-
-
-@contextmanager
-def owner(cut: Path, folder: Path, partitions: str, *, keeps_state: bool = True) -> Iterator[str]:
-    """A server of these partitions; killed at the end."""
-    folder.mkdir()
-    address = f"unix:{folder}/socket"
-    process = start(cut, address, partitions, *(["--state", folder / "state"] if keeps_state else []))
-    try:
-        yield address
-    finally:
-        process.kill()
-        process.wait()
-
-
-@pytest.fixture
-def two(cut: Path, tmp_path: Path) -> Iterator[list[str]]:
-    """Addresses of two owners: one has partitions 0 and 2, the other has 1."""
-    with owner(cut, tmp_path / "one", "0,2") as one, owner(cut, tmp_path / "other", "1") as other:
-        yield [one, other]
+from state_owners import DEADLINE, NODES, owner, start
 
 
 def run_python(text: str, environment: dict[str, str], arguments: Sequence[object], count: int = 2) -> list[Any]:
@@ -348,6 +308,23 @@ class TestDistEmbedding:
         expected = plain_steps(torch, ids_of, targets, before, lambda weights: make(weights, lr=0.05))
         assert not torch.equal(rows, before)
         torch.testing.assert_close(rows, expected, rtol=2e-4, atol=2e-5)
+
+    @pytest.mark.parametrize("optimizer", ["row_wise_adagrad", "sgd"])
+    def test_it_learns_what_the_formula_says(self, torch: Any, learn: Any, two: list[str], optimizer: str) -> None:
+        lr, epsilon = 0.05, 1e-6
+        options = {"epsilon": epsilon} if optimizer == "row_wise_adagrad" else {}
+        with hopfeed.state.connect(two) as owners:
+            rows = hopfeed.DistTensor(owners, "first", "node", 8, first_values="uniform", seed=3)[torch.arange(NODES)]
+            _, learned, ids_of, targets = learn(owners, 0, 1, 12, optimizer=optimizer, **options)
+        squares = torch.zeros(NODES)  # FBGEMM's exact_row_wise_adagrad: a sum of mean squares for each row
+        for (ids,) in ids_of:
+            gradients = torch.zeros(NODES, 8).index_add_(0, ids, 2 * (rows[ids] - targets[ids]))
+            if optimizer == "sgd":
+                rows = rows - lr * gradients
+            else:
+                squares += (gradients**2).mean(1)
+                rows = rows - lr * gradients / (squares.sqrt() + epsilon)[:, None]  # rows without a gradient stay
+        torch.testing.assert_close(learned, rows, rtol=1e-4, atol=1e-6)
 
     def test_two_ranks_learn_what_torch_learns_and_the_same_bits_over_one_server_and_two(
         self, torch: Any, learn: Any, cut: Path, small: Path, tmp_path: Path, two: list[str], environment: dict[str, str]
