@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
 from hopfeed import _core
-from hopfeed.errors import InvalidError
+from hopfeed.errors import CorruptError, InvalidError, StateLost
+from hopfeed.meeting import Meeting
 from hopfeed.ranks import process_group
 from hopfeed.state import Owners, core_of, id_array, whole
+from hopfeed.state_checkpoint import Numbers, StateCheckpoint, numbers_to_keep
 from hopfeed.switches import is_switch
 
 OPTIMIZERS = ("sparse_adam", "adagrad", "row_wise_adagrad", "sgd")
+_TRIES = 10  # to go back, while servers are lost on the way
 
 _run: tuple[int, int] | None = None  # of the process of that number
 
@@ -54,6 +60,8 @@ class DistEmbedding(torch.nn.Module):
         run: a number that all ranks of this run give, and no other run. By default one is made for each process group, or for
             each process that learns alone. A table belongs to its run until that is over; by the same run it is gone on with.
         attempt: of the run: a higher one begins the table anew.
+        restore: what :meth:`save` gave, at all ranks: they go on from there, in a new attempt of its run, as :meth:`go_back` has
+            it. ``run`` and ``attempt`` follow from it.
         timeout: seconds that a rank may be late.
 
     Raises:
@@ -80,6 +88,7 @@ class DistEmbedding(torch.nn.Module):
         world_size: int | None = None,
         run: int | None = None,
         attempt: int = 0,
+        restore: Mapping[str, Any] | None = None,
         timeout: float = 300,
     ) -> None:
         super().__init__()
@@ -98,17 +107,30 @@ class DistEmbedding(torch.nn.Module):
         rank, world_size = whole("rank", rank), whole("world_size", world_size)
         if rank >= world_size:
             raise InvalidError(f"rank is {rank} and world_size is {world_size}; give a rank below the world size")
-        table = {
+        if restore is not None and (run is not None or attempt != 0):
+            raise InvalidError("restore goes with neither run nor attempt, which follow from it; leave them out")
+        self._table = {
             "name": name, "node_type": node_type, "width": whole("dim", dim), "first_values": "uniform", "seed": whole("seed", seed),
             "optimizer": optimizer, "lr": float(lr), "beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon),
         }  # fmt: skip
-        self.run = _run_of(world_size, group) if run is None else whole("run", run)
-        self._core = _core.StateRows(core_of(owners), table, self.run, whole("attempt", attempt), rank, world_size, int(timeout * 1000))
-        self.name, self.node_type, self.dim, self.optimizer = name, node_type, table["width"], optimizer
+        self.name, self.node_type, self.dim, self.optimizer = name, node_type, self._table["width"], optimizer
         self.rank, self.world_size = rank, world_size
+        self._timeout = float(timeout)
         self._lookups: list[tuple[np.ndarray[Any, Any], torch.Tensor]] = []
+        self._numbers = Numbers(name)
+        core_of(owners)  # it is looked at before a rank waits for another
         self._owners = owners  # it lives as long
+        if restore is None:
+            self.run = _run_of(world_size, group) if run is None else whole("run", run)
+            self.attempt = whole("attempt", attempt)
+            self._core = self._opened(self.run, self.attempt)
+        else:
+            self.run, self.attempt = 0, 0
+            self._begin_at(restore)
         owners._add(self)
+
+    def _opened(self, run: int, attempt: int) -> _core.StateRows:
+        return _core.StateRows(core_of(self._owners), self._table, run, attempt, self.rank, self.world_size, int(self._timeout * 1000))
 
     @property
     def num_rows(self) -> int:
@@ -171,6 +193,101 @@ class DistEmbedding(torch.nn.Module):
         rows = torch.empty((len(wanted), self.dim))
         self._core.pull(wanted, rows.numpy().reshape(-1))
         return rows.to(ids.device) if isinstance(ids, torch.Tensor) else rows
+
+    def save(self, number: int | None = None) -> dict[str, Any]:
+        """Has the servers write a checkpoint of the table as the steps that this rank has brought leave it. Rank 0 calls; the others may
+        go on with the next step, and wait there.
+
+        Returns what :meth:`go_back` and ``restore=`` take: a plain dict, which is a checkpoint once it lies in a file of yours,
+        beside the model. Write that under another name and rename it: the renaming is the commit.
+
+        Args:
+            number: of the checkpoint, above those before; by default the next one.
+
+        Raises:
+            InvalidError: another rank calls; the number is not above the last.
+            NoSpaceError, InputOutputError: a server could not write; the checkpoints before stand, and training may go on.
+            StateLost, PeerDiedError: as of :meth:`step`.
+        """
+        self._require_rank_0("save")
+        number = self._numbers.next(number)
+        steps, shards = self._core.save(number)
+        self._numbers.taken(number)
+        return StateCheckpoint(self.name, self._owners.fingerprint, self.run, self.attempt, number, steps, shards).to_dict()
+
+    def keep(self, checkpoints: Iterable[int]) -> None:
+        """Removes the servers' files of all other checkpoints of the run. Rank 0 calls, once a newer one lies in its file."""
+        self._require_rank_0("keep")
+        self._core.keep(numbers_to_keep(checkpoints))
+
+    def go_back(self, state: Mapping[str, Any]) -> None:
+        """Goes back to a checkpoint: a new attempt of its run begins there. All ranks call it together, with the same ``state``, and all
+        of them go back or all raise. Lookups since the last step, and looks ahead, are forgotten.
+
+        The ranks agree through the store of the process group. Servers that are lost meanwhile are waited for, and it is tried
+        again. There may be other servers than before, and another cut, where servers share their ``--state`` folder.
+
+        Raises:
+            InvalidError: ``state`` is of another table or dataset, or not the same at all ranks.
+            CorruptError, NotFoundError: a file of it is damaged or missing; go back to another checkpoint.
+            PeerDiedError: a server did not come back, or a rank has ended. DeadlineError: a rank is late.
+        """
+        self._lookups.clear()
+        self._core.give_up()  # who waits for this rank hears so, and comes too
+        self._begin_at(state)
+
+    def _begin_at(self, state: Mapping[str, Any]) -> None:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                self._try_to_begin_at(state)
+                return
+            except StateLost:  # at all ranks
+                if tries_left == 0:
+                    raise
+            time.sleep(1)  # attempts do not outrun the clock, by which a new process finds a higher one
+
+    def _try_to_begin_at(self, state: Mapping[str, Any]) -> None:
+        """Rank 0 takes the table back before another rank opens it."""
+        core = None
+        try:
+            with Meeting(f"hopfeed/state/{self.name}", self.rank, self.world_size, timeout=self._timeout) as meeting:
+                checkpoint = StateCheckpoint.of(state, self.name, self._owners.fingerprint)
+                if self.rank == 0:
+                    self.attempt = attempt = checkpoint.attempt_after(self.attempt)  # of the next try too
+                    core = self._opened(checkpoint.run, attempt)
+                    core.restore(checkpoint.checkpoint, checkpoint.shards)
+                    if core.next_step != checkpoint.steps:
+                        raise CorruptError(
+                            f"checkpoint {checkpoint.checkpoint} of table '{self.name}' is of step {core.next_step}, and its state says "
+                            f"{checkpoint.steps}; give what save() gave"
+                        )
+                    meeting.say({"attempt": attempt, "state": checkpoint.to_dict()})
+                else:
+                    said = meeting.heard()
+                    self._require_same(checkpoint, said["state"])
+                    attempt = int(said["attempt"])
+                    core = self._opened(checkpoint.run, attempt)
+                    if core.next_step != checkpoint.steps:
+                        raise StateLost(f"table '{self.name}' was lost on the way to checkpoint {checkpoint.checkpoint}; go back again")
+        except BaseException:
+            if core is not None:
+                core.give_up()
+            raise
+        self._core = core
+        self.run, self.attempt = checkpoint.run, attempt
+        self._numbers.taken(checkpoint.checkpoint)
+
+    def _require_same(self, mine: StateCheckpoint, of_rank_0: Mapping[str, Any]) -> None:
+        if json.dumps(mine.to_dict(), sort_keys=True) == json.dumps(of_rank_0, sort_keys=True):
+            return
+        raise InvalidError(
+            f"rank {self.rank} goes back to checkpoint {mine.checkpoint} of attempt {mine.attempt} of table '{self.name}', and rank 0 to "
+            f"checkpoint {of_rank_0['checkpoint']} of attempt {of_rank_0['attempt']}; give all ranks the state of one file"
+        )
+
+    def _require_rank_0(self, call: str) -> None:
+        if self.rank != 0:
+            raise InvalidError(f"{call}() is for rank 0, and this is rank {self.rank}; the servers do it for all ranks")
 
     def close(self) -> None:
         """Leaves the run: this rank brings no more steps, and who waits for them hears so. The servers keep the table."""

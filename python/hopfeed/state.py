@@ -12,7 +12,7 @@ import operator
 import os
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from hopfeed import _core
 from hopfeed.errors import InvalidError
 from hopfeed.loader import as_array
+from hopfeed.state_checkpoint import Numbers, StateCheckpoint, numbers_to_keep
 from hopfeed.switches import is_switch
 
 Array = np.ndarray[Any, Any]
@@ -114,6 +115,11 @@ class Owners:
         return self._core.num_owners
 
     @property
+    def fingerprint(self) -> str:
+        """Of the dataset: the same on all cuts of a graph."""
+        return str(self.meta["fingerprint"])
+
+    @property
     def node_types(self) -> list[str]:
         """Names of the node types, by number."""
         return [node["name"] for node in self.meta["node_types"]]
@@ -151,7 +157,7 @@ class DistTensor:
 
     What is written is done exactly once, whatever happens to connections. Writes of one process to a row are done in their
     order, those of several in any. Whoever opens a table by a name that is there gets that one, and has to say the same of it.
-    It lasts until its servers end.
+    It lasts until its servers end, and goes back to checkpoints.
 
     Args:
         owners: what :func:`connect` gave.
@@ -162,6 +168,8 @@ class DistTensor:
             bits, as uint16; torch has them as they are.
         first_values: of rows that nobody has written: ``"zeros"``, or ``"uniform"``: random, of ``seed`` and the node, of
             length 1 in the mean.
+        run: whose checkpoints it has, where it is to have any: a number that no other run gives, such as ``run`` of a
+            ``DistEmbedding``.
 
     Raises:
         InvalidError: another table has this name; an argument that cannot be.
@@ -170,15 +178,27 @@ class DistTensor:
     """
 
     def __init__(
-        self, owners: Owners, name: str, node_type: str, width: int, dtype: str = "float32", first_values: str = "zeros", seed: int = 0
+        self,
+        owners: Owners,
+        name: str,
+        node_type: str,
+        width: int,
+        dtype: str = "float32",
+        first_values: str = "zeros",
+        seed: int = 0,
+        *,
+        run: int | None = None,
     ) -> None:
         if dtype not in _NUMPY:
             raise InvalidError(f"dtype is {dtype!r}; give {', '.join(_NUMPY)}, as text")
         if first_values not in _FIRST_VALUES:
             raise InvalidError(f"first_values is {first_values!r}; give {' or '.join(_FIRST_VALUES)}")
         table = {"name": name, "node_type": node_type, "width": whole("width", width), "dtype": dtype, "seed": whole("seed", seed)}
-        self._core = _core.StateTensor(core_of(owners), table | {"first_values": first_values})
+        self._table = table | {"first_values": first_values}
+        self.run, self.attempt = 0 if run is None else whole("run", run), 0
+        self._core = _core.StateTensor(core_of(owners), self._table, self.run, self.attempt)
         self.name, self.node_type, self.dtype = name, node_type, dtype
+        self._numbers = Numbers(name)
         self._shape = (self._core.rows, table["width"])
         self._owners = owners  # it lives as long
         owners._add(self)
@@ -223,6 +243,48 @@ class DistTensor:
 
     def __setitem__(self, ids: Any, rows: Any) -> None:
         self.push(self._listed(ids), rows)
+
+    def save(self, number: int | None = None) -> dict[str, Any]:
+        """Has the servers write a checkpoint of the table, while nobody writes to it. One process calls.
+
+        Returns what :meth:`restore` takes: a plain dict, which is a checkpoint once it lies in a file of yours.
+
+        Args:
+            number: of the checkpoint, above those before; by default the next one.
+
+        Raises:
+            InvalidError: it was opened without ``run``; the number is not above the last.
+            NoSpaceError, InputOutputError: a server could not write; the checkpoints before stand.
+        """
+        if self.run == 0:
+            raise InvalidError(f"table '{self.name}' was opened without a run, whose checkpoints it would have; open it with run=")
+        number = self._numbers.next(number)
+        shards = self._core.save(number)
+        self._numbers.taken(number)
+        return StateCheckpoint(self.name, self._owners.fingerprint, self.run, self.attempt, number, 0, shards).to_dict()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes the table back to a checkpoint, while nobody else reads or writes. One process calls; the others open the table anew
+        afterwards. The table goes on with the run of the checkpoint. Rows may lie at other servers than before, and on another
+        cut, where servers share their ``--state`` folder.
+
+        Raises:
+            InvalidError: ``state`` is of another table or dataset.
+            CorruptError, NotFoundError: a file of it is damaged or missing; go back to another one.
+        """
+        checkpoint = StateCheckpoint.of(state, self.name, self._owners.fingerprint)
+        self._core.close()
+        self.run, self.attempt = checkpoint.run, checkpoint.attempt_after(self.attempt)
+        core = _core.StateTensor(core_of(self._owners), self._table, self.run, self.attempt)
+        core.restore(checkpoint.checkpoint, checkpoint.shards)
+        self._core = core
+        self._numbers.taken(checkpoint.checkpoint)
+
+    def keep(self, checkpoints: Iterable[int]) -> None:
+        """Removes the servers' files of all other checkpoints of the run. Call it once a newer one lies in your file."""
+        if self.run == 0:
+            raise InvalidError(f"table '{self.name}' was opened without a run, and has no checkpoints")
+        self._core.keep(numbers_to_keep(checkpoints))
 
     def close(self) -> None:
         """Forgets the table; the servers keep it."""

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -69,11 +73,15 @@ class WaitsFor {
   WaitsFor& operator=(const WaitsFor&) = delete;
 };
 
-/// Whether an owner has said that the table of before is gone (state/owner): it was started again, or a step
-/// has failed half-way. Others that died are ranks, or owners that are away.
+/// Whether an owner has said that the table of before is gone (state/owner): it was started again, a step has
+/// failed half-way, or others have begun the table anew, which is an invalid question to the owner. Others that
+/// died are ranks, or owners that are away.
 bool tells_of_lost_state(const Error& error) {
-  return error.code() == ErrorCode::kPeerDied &&
-         std::string_view(error.what()).find("go back to a checkpoint") != std::string_view::npos;
+  const auto says = [&](std::string_view words) {
+    return std::string_view(error.what()).find(words) != std::string_view::npos;
+  };
+  if (error.code() == ErrorCode::kInvalid) return says("was begun anew by another run or attempt");
+  return error.code() == ErrorCode::kPeerDied && says("go back to a checkpoint");
 }
 
 /// Does `body` without the GIL.
@@ -166,13 +174,40 @@ TableSpec table_spec(const nb::dict& options, TableSpec::Kind kind) {
   return spec;
 }
 
+// ---- checkpoints
+
+/// A ShardSum, in its order.
+using Shard = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint64_t>;
+
+std::vector<Shard> told(const std::vector<ShardSum>& sums) {
+  std::vector<Shard> shards;
+  for (const ShardSum& sum : sums) shards.emplace_back(sum.first_partition, sum.rows, sum.bytes, sum.xxh3);
+  return shards;
+}
+
+std::vector<ShardSum> sums_of(const std::vector<Shard>& shards) {
+  std::vector<ShardSum> sums;
+  for (const auto& [first_partition, rows, bytes, xxh3] : shards)
+    sums.push_back({.first_partition = first_partition, .rows = rows, .bytes = bytes, .xxh3 = xxh3});
+  return sums;
+}
+
 // ---- rows that anybody writes
 
 class PythonTensor {
+  template <class Body>
+  auto with(Body body) {
+    here_.require();
+    std::shared_ptr<DistTensor> tensor = tensor_;  // with the GIL, as close() has it
+    require_valid(tensor != nullptr, "the table is closed; open it again");
+    return waiting(closing_, [&] { return body(*tensor); });
+  }
+
  public:
-  PythonTensor(const PythonOwners& owners, const TableSpec& spec)
-      : tensor_(waiting(closing_,
-                        [&] { return std::make_shared<DistTensor>(owners.network(), owners.meta(), spec); })),
+  PythonTensor(const PythonOwners& owners, const TableSpec& spec, const RankOfRun& run)
+      : tensor_(waiting(
+            closing_,
+            [&] { return std::make_shared<DistTensor>(owners.network(), owners.meta(), spec, run); })),
         rows_(tensor_->rows()),
         row_bytes_(static_cast<std::size_t>(spec.row_bytes())) {}
   ~PythonTensor() { here_.drop(tensor_); }
@@ -190,6 +225,15 @@ class PythonTensor {
   void add(const Ids& ids, const Raw& rows) {
     with([&](DistTensor& tensor) { tensor.add(span_of(ids), bytes_of(rows)); });
   }
+  std::vector<Shard> save(std::uint64_t checkpoint) {
+    return with([&](DistTensor& tensor) { return told(tensor.save(checkpoint)); });
+  }
+  void restore(std::uint64_t checkpoint, const std::vector<Shard>& shards) {
+    with([&](DistTensor& tensor) { tensor.restore(checkpoint, sums_of(shards)); });
+  }
+  void keep(const std::vector<std::int64_t>& checkpoints) {
+    with([&](DistTensor& tensor) { tensor.keep(checkpoints); });
+  }
   /// The caller holds the GIL, as all above; what other threads wait for ends with an error.
   void close() {
     closing_ = true;
@@ -200,14 +244,6 @@ class PythonTensor {
   static std::span<const std::byte> bytes_of(const Raw& rows) {
     return std::as_bytes(std::span(rows.data(), rows.size()));
   }
-  template <class Body>
-  void with(Body body) {
-    here_.require();
-    std::shared_ptr<DistTensor> tensor = tensor_;  // with the GIL, as close() has it
-    require_valid(tensor != nullptr, "the table is closed; open it again");
-    waiting(closing_, [&] { body(*tensor); });
-  }
-
   const OfThisProcess here_;
   std::atomic<bool> closing_{false};
   std::shared_ptr<DistTensor> tensor_;
@@ -218,9 +254,18 @@ class PythonTensor {
 // ---- rows that ranks learn
 
 class PythonRows {
-  /// One call at a time. After what an owner or the network has refused nothing goes on.
+  /// Learning ends with whatever an owner or the network has refused; files that could not be written or
+  /// removed end nothing.
+  enum class Purpose { kLearn, kFiles };
+  static bool ends(const Error& error, Purpose purpose) {
+    return error.code() == ErrorCode::kPeerDied || tells_of_lost_state(error) ||
+           (purpose == Purpose::kLearn && error.code() != ErrorCode::kInvalid);
+  }
+
+  /// One call at a time. After what ends it nothing goes on, and other ranks hear so at once: they may wait for
+  /// this one, and it may wait for them elsewhere before it goes back to a checkpoint.
   template <class Body>
-  auto with(Body body) {
+  auto with(Body body, Purpose purpose = Purpose::kLearn) {
     here_.require();
     return waiting(closing_, [&] {
       const std::lock_guard lock(mutex_);
@@ -229,7 +274,10 @@ class PythonRows {
       try {
         return body(*rows_);
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::kInvalid) failed_ = error;
+        if (ends(error, purpose)) {
+          failed_ = error;
+          rows_->give_up();
+        }
         throw;
       }
     });
@@ -290,19 +338,46 @@ class PythonRows {
     require_size(out.size(), ids.size() * width_);
     with([&](DistRows& rows) { rows.pull(span_of(ids), out.data()); });
   }
-  /// Leaves. The caller holds the GIL.
+  /// What was brought so far, and the checkpoint of it.
+  std::pair<std::int64_t, std::vector<Shard>> save(std::uint64_t checkpoint) {
+    return with(
+        [&](DistRows& rows) {
+          return std::pair{rows.next_step(), told(rows.save(checkpoint))};
+        },
+        Purpose::kFiles);
+  }
+  void restore(std::uint64_t checkpoint, const std::vector<Shard>& shards) {
+    with([&](DistRows& rows) { rows.restore(checkpoint, sums_of(shards)); });
+  }
+  void keep(const std::vector<std::int64_t>& checkpoints) {
+    with([&](DistRows& rows) { rows.keep(checkpoints); }, Purpose::kFiles);
+  }
+  /// Leaves, and waits for the owners' word. The caller holds the GIL, as in give_up().
   void close() {
+    end([](DistRows& rows) { rows.leave(); });
+  }
+  /// Leaves, and does not wait: owners may be gone.
+  void give_up() {
+    end([](DistRows& rows) { rows.give_up(); });
+  }
+
+ private:
+  template <class Leave>
+  void end(Leave leave) {
     if (!here_.is_this()) return;
     closing_ = true;
     const std::atomic<bool> this_one_waits_on{false};
     waiting(this_one_waits_on, [&] {
       const std::lock_guard lock(mutex_);
       const std::shared_ptr<DistRows> rows = std::exchange(rows_, nullptr);
-      if (rows && !failed_) rows->leave();
+      if (!rows || failed_) return;
+      try {
+        leave(*rows);
+      } catch (const Error& error) {  // where the table is gone, nobody waits for this rank
+        if (!tells_of_lost_state(error)) throw;
+      }
     });
   }
-
- private:
   static void look_at(DistRows& rows, std::span<const std::int64_t> lookups) {
     std::vector<std::int64_t> ids(lookups.begin(), lookups.end());
     std::ranges::sort(ids);
@@ -358,12 +433,15 @@ void bind_tensor(nb::module_& module) {
   nb::class_<PythonTensor>(module, "StateTensor", "A row for each node of a type, which anybody writes.")
       .def(
           "__init__",
-          [](PythonTensor* self, const PythonOwners& owners, const nb::dict& table) {
-            new (self) PythonTensor(owners, table_spec(table, TableSpec::Kind::kTensor));
+          [](PythonTensor* self, const PythonOwners& owners, const nb::dict& table, std::uint64_t run,
+             std::uint32_t attempt) {
+            new (self) PythonTensor(owners, table_spec(table, TableSpec::Kind::kTensor),
+                                    {.run = run, .attempt = attempt});
           },
-          nb::arg("owners"), nb::arg("table"),
-          nb::sig("def __init__(self, owners: StateOwners, table: dict[str, object]) -> None"),
-          "Opens or makes the table.")
+          nb::arg("owners"), nb::arg("table"), nb::arg("run"), nb::arg("attempt"),
+          nb::sig("def __init__(self, owners: StateOwners, table: dict[str, object], run: int, attempt: int) "
+                  "-> None"),
+          "Opens or makes the table. The run is that of its checkpoints; 0: it has none.")
       .def_prop_ro("rows", &PythonTensor::rows, "Nodes of the type.")
       .def("pull", &PythonTensor::pull, nb::arg("ids").noconvert(), nb::arg("out").noconvert(),
            nb::sig("def pull(self, ids: object, out: object) -> None"),
@@ -372,6 +450,15 @@ void bind_tensor(nb::module_& module) {
            nb::sig("def push(self, ids: object, rows: object) -> None"), "Puts rows, as uint8, there.")
       .def("add", &PythonTensor::add, nb::arg("ids").noconvert(), nb::arg("rows").noconvert(),
            nb::sig("def add(self, ids: object, rows: object) -> None"), "Adds rows to those that are there.")
+      .def("save", &PythonTensor::save, nb::arg("checkpoint"),
+           nb::sig("def save(self, checkpoint: int) -> list[tuple[int, int, int, int]]"),
+           "Has all owners write their shards: (first partition, rows, bytes, xxh3) of each.")
+      .def("restore", &PythonTensor::restore, nb::arg("checkpoint"), nb::arg("shards"),
+           nb::sig("def restore(self, checkpoint: int, shards: list[tuple[int, int, int, int]]) -> None"),
+           "Takes all owners back to a checkpoint.")
+      .def("keep", &PythonTensor::keep, nb::arg("checkpoints"),
+           nb::sig("def keep(self, checkpoints: list[int]) -> None"),
+           "Removes the shards of all other checkpoints of the run.")
       .def("close", &PythonTensor::close, "What other threads wait for ends with an error.");
 }
 
@@ -405,6 +492,17 @@ void bind_rows(nb::module_& module) {
       .def("pull", &PythonRows::pull, nb::arg("ids").noconvert(), nb::arg("out").noconvert(),
            nb::sig("def pull(self, ids: object, out: object) -> None"),
            "Writes rows as the steps that were brought have left them.")
+      .def("save", &PythonRows::save, nb::arg("checkpoint"),
+           nb::sig("def save(self, checkpoint: int) -> tuple[int, list[tuple[int, int, int, int]]]"),
+           "Has all owners write their shards. The steps that they have applied, and the shards: (first "
+           "partition, rows, bytes, xxh3) of each.")
+      .def("restore", &PythonRows::restore, nb::arg("checkpoint"), nb::arg("shards"),
+           nb::sig("def restore(self, checkpoint: int, shards: list[tuple[int, int, int, int]]) -> None"),
+           "Takes all owners back to a checkpoint.")
+      .def("keep", &PythonRows::keep, nb::arg("checkpoints"),
+           nb::sig("def keep(self, checkpoints: list[int]) -> None"),
+           "Removes the shards of all other checkpoints of the run.")
+      .def("give_up", &PythonRows::give_up, "Leaves without waiting for the owners' word.")
       .def("close", &PythonRows::close, "Leaves.");
 }
 
