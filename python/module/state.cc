@@ -244,6 +244,7 @@ class PythonTensor {
   static std::span<const std::byte> bytes_of(const Raw& rows) {
     return std::as_bytes(std::span(rows.data(), rows.size()));
   }
+
   const OfThisProcess here_;
   std::atomic<bool> closing_{false};
   std::shared_ptr<DistTensor> tensor_;

@@ -38,7 +38,8 @@ data, out, kills, *servers = arguments
 FILE, EVERY, STEPS, DEADLINE = f"{out}/checkpoint.pt", 8, 40 * (int(kills) + 1), 120
 
 def checkpoint():
-    state = {"emb": emb.save(), "loader": loader.state_dict(), "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    state = {"emb": emb.save(), "loader": loader.state_dict()}
+    state |= {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
     torch.save(state, FILE + ".new")
     os.replace(FILE + ".new", FILE)
     emb.keep([state["emb"]["checkpoint"]])
@@ -78,12 +79,10 @@ loader = hopfeed.torch.Loader(data, fanouts=[3], batch_size=32, dataset_ids=True
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 targets = torch.linspace(-1, 1, 2000 * 8).view(2000, 8)
-emb = hopfeed.torch.DistEmbedding(owners, "rows", "node", 8, lr=0.05, restore=load() if os.path.exists(FILE) else None)
-
-returns, began, first = 0, emb.next_step, emb.attempt
-step = saved = emb.next_step
-if step == 0:
-    saved = -1
+resumes = any_rank(os.path.exists(FILE))
+emb = hopfeed.torch.DistEmbedding(owners, "rows", "node", 8, lr=0.05, restore=load() if resumes else None)
+step, saved = emb.next_step, emb.next_step if resumes else -1
+returns, began, first = 0, step, emb.attempt
 lost, batches = False, forever(loader)
 while True:
     try:
