@@ -74,7 +74,7 @@ class WaitsFor {
 };
 
 /// Whether an owner has said that the table of before is gone (state/owner): it was started again, a step has
-/// failed half-way, or others have begun the table anew, which is an invalid question to the owner. Others that
+/// failed half-way, or others have begun the table anew, so that the question is invalid there. Others that
 /// died are ranks, or owners that are away.
 bool tells_of_lost_state(const Error& error) {
   const auto says = [&](std::string_view words) {
@@ -263,8 +263,8 @@ class PythonRows {
            (purpose == Purpose::kLearn && error.code() != ErrorCode::kInvalid);
   }
 
-  /// One call at a time. After what ends it nothing goes on, and other ranks hear so at once: they may wait for
-  /// this one, and it may wait for them elsewhere before it goes back to a checkpoint.
+  /// One call at a time. After what ends it nothing goes on, and other ranks hear so at once: they may wait
+  /// for this one, and it may wait for them elsewhere before it goes back to a checkpoint.
   template <class Body>
   auto with(Body body, Purpose purpose = Purpose::kLearn) {
     here_.require();

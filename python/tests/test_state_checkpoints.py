@@ -40,7 +40,10 @@ FILE, EVERY, STEPS, DEADLINE = f"{out}/checkpoint.pt", 8, 40 * (int(kills) + 1),
 def checkpoint():
     state = {"emb": emb.save(), "loader": loader.state_dict()}
     state |= {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-    torch.save(state, FILE + ".new")
+    with open(FILE + ".new", "wb") as file:
+        torch.save(state, file)
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(FILE + ".new", FILE)
     emb.keep([state["emb"]["checkpoint"]])
     return state["emb"]["steps"]
