@@ -18,10 +18,10 @@
 #include "partition_tool/dataset_build.h"
 #include "partition_tool/generate.h"
 #include "partition_tool/node_order.h"
+#include "partition_tool/partition_nodes.h"
 
 namespace hopfeed::bench {
 namespace fs = std::filesystem;
-namespace {
 
 fs::path cache_folder() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
@@ -29,6 +29,8 @@ fs::path cache_folder() {
   if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache/hopfeed-bench";
   return fs::temp_directory_path() / "hopfeed-bench";
 }
+
+namespace {
 
 const char* suffix(MadeUp made_up) {
   switch (made_up) {
@@ -153,6 +155,30 @@ fs::path converted_folder(const BenchOptions& options, ElementType type) {
   const Progress progress = shown();
   write(folder, convert_attrs(dataset, {.attrs = {{"x", type}}, .threads = all_threads()}, progress).graph,
         progress);
+  return folder;
+}
+
+fs::path nodes_folder(std::int64_t nodes) {
+  constexpr int kParts = 2;
+  const fs::path folder = cache_folder() / fmt::format("nodes-{}-v{}-{}-in-{}", kGeneratorVersion,
+                                                       kPlainDatasetVersion, nodes, kParts);
+  if (fs::exists(folder / "meta.json")) return folder;
+  const Progress progress = shown();
+  const RawGraph graph =
+      generate_graph({.num_nodes = nodes, .num_edges = 1'000, .seed = 1, .threads = all_threads()}, progress);
+  const std::vector<std::int32_t> parts =
+      partition_randomly(graph, {.partitions = kParts, .seed = 1, .threads = all_threads()});
+  const auto as_hot = [nodes](std::span<const std::int64_t>, const auto&) {
+    return std::vector<double>(static_cast<std::size_t>(nodes), 1.0);
+  };
+  const std::vector<NodeOrder> orders = order_nodes_by(graph, parts, kParts, as_hot, progress);
+  DatasetWriter writer(folder);
+  DatasetBuildOptions build;
+  build.cut.method = "random";
+  build.cut.seed = 1;
+  build.made_by = "hopfeed-bench";
+  build.threads = all_threads();
+  writer.commit(build_dataset(writer, graph, orders, build, progress).meta);
   return folder;
 }
 

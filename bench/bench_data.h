@@ -20,4 +20,11 @@ std::filesystem::path dataset_folder(const BenchOptions& options, MadeUp made_up
 /// ones; it is dataset_folder() for the type that they have.
 std::filesystem::path converted_folder(const BenchOptions& options, ElementType type);
 
+/// Returns the folder of a graph of so many nodes and hardly an edge, dealt at random to two partitions: for
+/// what has a row for each node. It is generated where no run before has.
+std::filesystem::path nodes_folder(std::int64_t nodes);
+
+/// Returns where generated datasets are kept between runs.
+std::filesystem::path cache_folder();
+
 }  // namespace hopfeed::bench

@@ -39,6 +39,10 @@ struct BenchOptions {
   double held = 0.2;                  // cache: share of the rows that it has room for
   std::int64_t window = 4;            // cache: batches that are announced ahead
   std::int64_t batches = 400;         // cache: at most, spread over the epoch
+  std::int64_t rows = 10'000'000;     // state: of a table, one for each node
+  std::int64_t width = 64;            // state: float32 of a row
+  std::int64_t ids = 200'000;         // state: rows of a pull, of a push, and of a rank's batch
+  std::string folder = {};            // state: where checkpoints are written; empty: the cache folder
 };
 
 /// A Report is one JSON object; docs/benchmarks.md explains its keys.
@@ -57,5 +61,6 @@ Report bench_device_loader(const BenchOptions& options);
 Report bench_rows(const BenchOptions& options);
 Report bench_startup(const BenchOptions& options);
 Report bench_server(const BenchOptions& options);
+Report bench_state(const BenchOptions& options);
 
 }  // namespace hopfeed::bench

@@ -49,7 +49,11 @@ int main(int argc, char** argv) {
       {"server",
        "Server-client mode over loopback: blocks and small batches per second, CPU, sharing, floods, "
        "failover",
-       bench_server}};
+       bench_server},
+      {"state",
+       "Rows that two servers own, over loopback: pulled, pushed, learned by ranks together, written to a "
+       "checkpoint, and their memory",
+       bench_state}};
   for (const Command& command : commands) {
     CommandLine& sub = line.command(command.name, command.help);
     sub.option("--data", options.data,
@@ -103,6 +107,17 @@ int main(int argc, char** argv) {
       sub.option(
           "--part", options.part, "What is measured",
           {.one_of = {"all", "blocks", "small", "epoch", "sharing", "floods", "large", "failover", "idle"}});
+    }
+    if (command.run == bench_state) {
+      sub.option("--part", options.part, "What is measured",
+                 {.one_of = {"all", "pull", "push", "step", "checkpoint", "memory"}});
+      sub.option("--rows", options.rows, "Rows of the table, one for each node of a generated graph",
+                 {.min = 1'000, .max = 1'000'000'000});
+      sub.option("--width", options.width, "float32 of a row", {.min = 1, .max = 65'536});
+      sub.option("--ids", options.ids, "Rows of a pull, of a push, and of a rank's batch",
+                 {.min = 1, .max = 10'000'000});
+      sub.option("--folder", options.folder,
+                 "Where checkpoints are written, and removed again; default: the cache folder");
     }
     if (command.run == bench_gather) {
       sub.flag(

@@ -26,6 +26,7 @@
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
 #include "core/batch/aligned_block.h"
+#include "wire/crc32c.h"
 
 namespace hopfeed::bench {
 namespace {
@@ -77,7 +78,13 @@ bool send_all(int fd, const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
-LoopRate bare_loop(std::size_t bytes, double seconds) {
+LoopRate bare_loop(std::size_t bytes, double seconds, LoopSums sums) {
+  const auto summed = [sums](const AlignedBlock& block) {
+    if (sums == LoopSums::kNone) return;
+    const std::span<const std::byte> all = block.bytes();
+    const std::uint32_t crc = wire::crc32c(0, all);
+    asm volatile("" : : "r"(crc));  // it is used
+  };
   const Pair pair = connected_pair();
   AlignedBlock from[2]{AlignedBlock(bytes), AlignedBlock(bytes)},
       to[2]{AlignedBlock(bytes), AlignedBlock(bytes)};
@@ -87,14 +94,18 @@ LoopRate bare_loop(std::size_t bytes, double seconds) {
   std::atomic<bool> done{false};
   std::thread sender([&] {
     const double begin = thread_cpu_seconds();
-    for (int i = 0; !done && send_all(pair.a.get(), from[i % 2].bytes().data(), bytes); ++i)
+    for (int i = 0; !done; ++i) {
+      summed(from[i % 2]);
+      if (!send_all(pair.a.get(), from[i % 2].bytes().data(), bytes)) break;
       sent += static_cast<double>(bytes);
+    }
     sender_cpu = thread_cpu_seconds() - begin;
     shutdown(pair.a.get(), SHUT_WR);
   });
   const double begin = now(), cpu = thread_cpu_seconds();
   double received = 0;
   for (int i = 0; receive_all(pair.b.get(), to[i % 2].bytes().data(), bytes); ++i) {
+    summed(to[i % 2]);
     received += static_cast<double>(bytes);
     if (now() - begin > seconds) done = true;
   }

@@ -11,9 +11,12 @@ struct LoopRate {
   double cpu_s_per_byte() const { return sender_cpu_s_per_byte + receiver_cpu_s_per_byte; }
 };
 
+/// LoopSums says whether each side also makes the crc32c of a whole block, as it is sent and once it has come.
+enum class LoopSums { kNone, kCrc };
+
 /// Runs two threads for `seconds`: one sends blocks of `bytes` from two warm ones in turn, the other receives
 /// into two.
-LoopRate bare_loop(std::size_t bytes, double seconds);
+LoopRate bare_loop(std::size_t bytes, double seconds, LoopSums sums = LoopSums::kNone);
 /// Returns the CPU seconds that the crc32c of a byte costs, chunk by chunk in the cache, as the wire does it
 /// on each side.
 double crc_cpu_s_per_byte();
