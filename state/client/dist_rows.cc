@@ -92,11 +92,12 @@ void DistRows::read(float* out) {
 }
 
 void DistRows::step(const RowSums& sums) {
-  for (std::size_t i = 0; i < sums.rows.size(); ++i)
-    require_valid(
-        all_finite(sums.sums + static_cast<std::int64_t>(i) * spec().width, spec().width),
-        fmt::format("a gradient of node {} (dataset id) has NaN or infinity in step {} of table '{}'",
-                    sums.rows[i], next_step_, spec().name));
+  for (std::size_t i = 0; i < sums.rows.size(); ++i) {
+    if (all_finite(sums.sums + static_cast<std::int64_t>(i) * spec().width, spec().width)) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("a gradient of node {} (dataset id) has NaN or infinity in step {} of table '{}'",
+                            sums.rows[i], next_step_, spec().name));
+  }
   if (looked_.empty()) look({});
   if (!looked_.front().read) {  // owners answer rows before they take what was made of them
     std::vector<float> unused(looked_.front().ids.size() * static_cast<std::size_t>(spec().width));

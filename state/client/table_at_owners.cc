@@ -90,19 +90,28 @@ StateHead TableAtOwners::head(int owner, StateAsk ask, std::uint64_t number) con
 }
 
 int TableAtOwners::owner_of(std::int64_t dataset_id) const {
-  require_valid(dataset_id >= 0 && dataset_id < rows(),
-                fmt::format("node {} (dataset id) has no row in table '{}' of {} rows", dataset_id,
-                            spec_.name, rows()));
+  if (dataset_id < 0 || dataset_id >= rows())
+    throw Error(ErrorCode::kInvalid, fmt::format("node {} (dataset id) has no row in table '{}' of {} rows",
+                                                 dataset_id, spec_.name, rows()));
   const auto behind = std::ranges::upper_bound(offsets_, dataset_id);
   return owners_[static_cast<std::size_t>(behind - offsets_.begin()) - 1];
 }
 
 std::vector<TableAtOwners::Part> TableAtOwners::split(std::span<const std::int64_t> dataset_ids) const {
   std::vector<Part> parts(static_cast<std::size_t>(num_owners()));
+  std::vector<std::uint32_t> owners(dataset_ids.size());
+  std::vector<std::size_t> counts(parts.size(), 0);
   for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
-    Part& part = parts[static_cast<std::size_t>(owner_of(dataset_ids[i]))];
-    part.ids.push_back(dataset_ids[i]);
-    part.positions.push_back(static_cast<std::uint32_t>(i));
+    owners[i] = static_cast<std::uint32_t>(owner_of(dataset_ids[i]));
+    ++counts[owners[i]];
+  }
+  for (std::size_t owner = 0; owner < parts.size(); ++owner) {
+    parts[owner].ids.reserve(counts[owner]);
+    parts[owner].positions.reserve(counts[owner]);
+  }
+  for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
+    parts[owners[i]].ids.push_back(dataset_ids[i]);
+    parts[owners[i]].positions.push_back(static_cast<std::uint32_t>(i));
   }
   return parts;
 }

@@ -58,9 +58,12 @@ std::vector<std::int64_t> OwnedRows::rows_of(std::span<const std::int64_t> datas
   for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
     const std::int64_t id = dataset_ids[i];
     if (range == nullptr || id < range->first_id || id >= range->end_id) range = range_of_id(id);
-    require_valid(range != nullptr,
+    // A message is made for what is refused alone, here and wherever there are many: it costs more than a row.
+    if (range == nullptr)
+      throw Error(ErrorCode::kInvalid,
                   fmt::format("node {} (dataset id) is not in a partition of this owner", id));
-    require_valid(order == Order::kAny || i == 0 || id > dataset_ids[i - 1],
+    if (order == Order::kAscending && i > 0 && id <= dataset_ids[i - 1])
+      throw Error(ErrorCode::kInvalid,
                   fmt::format("node {} (dataset id) is there twice, or out of order", id));
     rows[i] = range->first_row + (id - range->first_id);
   }

@@ -134,11 +134,13 @@ void SharedEmbedding::check(const Sums& sums, const Look* look, const std::vecto
   require_valid(std::ranges::includes(look->rows, rows),
                 fmt::format("rank {} brings gradients of rows of {} that it has not read", sums.rank,
                             table_and_step(sums.step)));
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    require_valid(
-        all_finite(sums.sums + static_cast<std::int64_t>(i) * spec_.width, spec_.width),
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (all_finite(sums.sums + static_cast<std::int64_t>(i) * spec_.width, spec_.width)) continue;
+    throw Error(
+        ErrorCode::kInvalid,
         fmt::format("rank {} brings a gradient with NaN or infinity in {}, of node {} of type '{}'",
                     sums.rank, table_and_step(sums.step), rows_.original_id(rows[i]), spec_.node_type));
+  }
 }
 
 void SharedEmbedding::step(const Sums& sums, StateDone done) {

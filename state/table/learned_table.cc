@@ -52,9 +52,11 @@ LearnedTable::LearnedTable(const LearnedTableOptions& options, OriginalIdOf orig
              "a learned table with its optimizer", "a smaller width, or fewer trainers on this machine") {}
 
 void LearnedTable::require_rows(std::span<const std::int64_t> rows) const {
-  for (const std::int64_t row : rows)
-    require_valid(row >= 0 && row < options_.rows,
-                  fmt::format("node {} has no row in a learned table of {} rows", row, options_.rows));
+  for (const std::int64_t row : rows) {
+    if (row >= 0 && row < options_.rows) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("node {} has no row in a learned table of {} rows", row, options_.rows));
+  }
 }
 
 void LearnedTable::values(std::int64_t row, float* out) const {
@@ -68,12 +70,13 @@ void LearnedTable::values(std::int64_t row, float* out) const {
 }
 
 void LearnedTable::read(std::span<const std::int64_t> rows, float* out, const ParallelFor& parallel) const {
+  const std::size_t value_bytes = static_cast<std::size_t>(options_.width) * sizeof(float);
   parallel(std::ssize(rows), [&](std::int64_t begin, std::int64_t end) {
     const std::span<const std::int64_t> mine =
         rows.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
     for (std::size_t i = 0; i < mine.size(); ++i) {
       if (i + kIndexAhead < mine.size()) store_.prefetch_index(mine[i + kIndexAhead]);
-      if (i + kRowsAhead < mine.size()) store_.prefetch_row(mine[i + kRowsAhead]);
+      if (i + kRowsAhead < mine.size()) store_.prefetch_start(mine[i + kRowsAhead], value_bytes);
       values(mine[i], out + (begin + static_cast<std::int64_t>(i)) * options_.width);
     }
   });

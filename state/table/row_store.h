@@ -14,7 +14,7 @@ namespace hopfeed {
 
 /// How far ahead a loop over rows asks for what it will read: rows lie anywhere in gigabytes, and so do their
 /// places in the index.
-inline constexpr std::size_t kIndexAhead = 16, kRowsAhead = 4;
+inline constexpr std::size_t kIndexAhead = 16, kRowsAhead = 8;
 
 class RowStore {
  public:
@@ -44,6 +44,12 @@ class RowStore {
     const std::byte* place = find(row);
     if (place == nullptr) return;
     for (std::size_t b = 0; b < row_bytes_; b += 64) prefetch_line_to_write(place + b);
+  }
+  /// Asks for the first bytes of the row alone, to read them.
+  void prefetch_start(std::int64_t row, std::size_t bytes) const {
+    const std::byte* place = find(row);
+    if (place == nullptr) return;
+    for (std::size_t b = 0; b < bytes; b += 64) prefetch_line(place + b);
   }
   /// Calls `each(row, bytes)` for rows that were written, ascending.
   void for_each_written(const std::function<void(std::int64_t row, const std::byte* bytes)>& each) const;
