@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/huge_pages.h"
 #include "core/base/prefetch.h"
 
 namespace hopfeed::bench {
@@ -15,8 +16,10 @@ namespace {
 constexpr std::size_t kAhead = 8;
 
 std::byte* mapped(std::size_t bytes) {
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(huge_page_hint(bytes), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw_errno("cannot map the rows of a limit", errno);
+  advise_pages({static_cast<std::byte*>(memory), bytes}, HugePages::kAuto);
   return static_cast<std::byte*>(memory);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/huge_pages.h"
 #include "core/base/memory_limits.h"
 #include "core/base/saturating.h"
 
@@ -25,8 +26,8 @@ void RowStore::Unmap::operator()(void* memory) const { munmap(memory, bytes); }
 template <class T>
 RowStore::Mapping<T> RowStore::map(std::size_t bytes) {
   if (bytes == 0) return {nullptr, Unmap{0}};
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(huge_page_hint(bytes), bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw_errno("cannot map the memory of a table", errno);
   return {static_cast<T*>(memory), Unmap{bytes}};
 }
@@ -42,6 +43,8 @@ RowStore::RowStore(std::int64_t rows, std::size_t row_bytes, const char* what, c
                  fmt::format("{} of {} rows of {} bytes", what, rows, row_bytes), knobs);
   index_ = map<std::uint32_t>(index);
   memory_ = map<std::byte>(all);
+  // Written rows fill it from its beginning, so large pages are full; those of the index would not be.
+  advise_pages({memory_.get(), static_cast<std::size_t>(all)}, HugePages::kAuto);
 }
 
 void RowStore::for_each_written(
