@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "core/base/error.h"
@@ -39,7 +40,7 @@ void DistTensor::write(StateAsk how, std::span<const std::int64_t> ids, std::spa
                             ids.size(), row_bytes, spec().name));
   for (const std::int64_t id : ids) table_.owner_of(id);  // before anything is written
   while (!ids.empty()) {
-    const std::size_t count = std::min(ids.size(), table_.rows_of_a_message());
+    const std::size_t count = std::min(ids.size(), table_.rows_at_once());
     write_part(how, ids.first(count), rows.data());
     ids = ids.subspan(count);
     rows = rows.subspan(count * row_bytes);
@@ -48,17 +49,29 @@ void DistTensor::write(StateAsk how, std::span<const std::int64_t> ids, std::spa
 
 void DistTensor::write_part(StateAsk how, std::span<const std::int64_t> ids, const std::byte* rows) {
   const std::vector<TableAtOwners::Part> parts = table_.split(ids);
-  std::vector<StateNetwork::Ticket> tickets;
-  {
+  struct UnderWay {
+    std::size_t owner;
+    StateNetwork::Ticket ticket;
+  };
+  std::deque<UnderWay> under_way;
+  std::vector<std::size_t> begun(parts.size(), 0);  // rows that have left, by owner
+  const auto ask_next = [&](std::size_t owner) {
+    if (begun[owner] == parts[owner].ids.size()) return;
+    const TableAtOwners::Piece piece(parts[owner], begun[owner], table_.rows_of_a_message());
+    begun[owner] += piece.ids.size();
     const std::lock_guard lock(mutex_);
-    for (std::size_t owner = 0; owner < parts.size(); ++owner) {
-      if (parts[owner].ids.empty()) continue;
-      const StateHead head = table_.head(static_cast<int>(owner), how, last_number_[owner] + 1);
-      tickets.push_back(table_.ask_with_rows(static_cast<int>(owner), head, parts[owner], rows));
-      ++last_number_[owner];  // it is under way
-    }
+    const StateHead head = table_.head(static_cast<int>(owner), how, last_number_[owner] + 1);
+    under_way.push_back({owner, table_.ask_with_rows(static_cast<int>(owner), head, piece, rows)});
+    ++last_number_[owner];  // it is under way
+  };
+  for (std::size_t i = 0; i < TableAtOwners::kUnderWay; ++i)
+    for (std::size_t owner = 0; owner < parts.size(); ++owner) ask_next(owner);
+  while (!under_way.empty()) {
+    const auto [owner, ticket] = under_way.front();
+    table_.network().wait(ticket);
+    under_way.pop_front();
+    ask_next(owner);
   }
-  for (const StateNetwork::Ticket ticket : tickets) table_.network().wait(ticket);
 }
 
 }  // namespace hopfeed

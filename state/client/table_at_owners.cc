@@ -17,7 +17,8 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::size_t kMessage = kMaxStateMessage / 8;  // bytes of rows; larger ones are no faster
+constexpr std::size_t kMessage = std::size_t{1} << 20;  // bytes of rows
+constexpr std::size_t kAtOnce = kMaxStateMessage / 8;   // bytes of rows
 
 std::uint64_t new_client() {
   std::random_device random;
@@ -120,10 +121,14 @@ std::size_t TableAtOwners::rows_of_a_message() const {
   return std::max<std::size_t>(1, kMessage / static_cast<std::size_t>(spec_.row_bytes()));
 }
 
+std::size_t TableAtOwners::rows_at_once() const {
+  return std::max<std::size_t>(1, kAtOnce / static_cast<std::size_t>(spec_.row_bytes()));
+}
+
 void TableAtOwners::pull(std::uint64_t at, std::span<const std::int64_t> dataset_ids, std::byte* out) const {
   const auto row_bytes = static_cast<std::size_t>(spec_.row_bytes());
   while (!dataset_ids.empty()) {
-    const std::size_t count = std::min(dataset_ids.size(), rows_of_a_message());
+    const std::size_t count = std::min(dataset_ids.size(), rows_at_once());
     pull_part(at, dataset_ids.first(count), out);
     dataset_ids = dataset_ids.subspan(count);
     out += count * row_bytes;
@@ -135,29 +140,43 @@ void TableAtOwners::pull_part(std::uint64_t at, std::span<const std::int64_t> da
   const std::vector<Part> parts = split(dataset_ids);
   const auto row_bytes = static_cast<std::size_t>(spec_.row_bytes());
   Asked asked(*network_);
-  for (int owner = 0; owner < num_owners(); ++owner) {
-    const Part& part = parts[static_cast<std::size_t>(owner)];
-    if (!part.ids.empty()) asked.ask(owner, write_state_question(head(owner, StateAsk::kPull, at), part.ids));
-  }
-  for (const Part& part : parts) {
-    if (part.ids.empty()) continue;
+  struct UnderWay {
+    std::size_t owner;
+    Piece piece;
+  };
+  std::deque<UnderWay> under_way;                   // as `asked` has them
+  std::vector<std::size_t> begun(parts.size(), 0);  // rows that were asked for, by owner
+  const auto ask_next = [&](std::size_t owner) {
+    if (begun[owner] == parts[owner].ids.size()) return;
+    const Piece piece(parts[owner], begun[owner], rows_of_a_message());
+    begun[owner] += piece.ids.size();
+    under_way.push_back({owner, piece});
+    const auto number = static_cast<int>(owner);
+    asked.ask(number, write_state_question(head(number, StateAsk::kPull, at), piece.ids));
+  };
+  for (std::size_t i = 0; i < kUnderWay; ++i)
+    for (std::size_t owner = 0; owner < parts.size(); ++owner) ask_next(owner);
+  while (!under_way.empty()) {
     const auto answer = asked.wait();
-    const std::span<const std::byte> rows = read_rows(*answer, part.ids.size(), row_bytes);
-    for (std::size_t i = 0; i < part.positions.size(); ++i)
-      std::memcpy(out + part.positions[i] * row_bytes, rows.data() + i * row_bytes, row_bytes);
+    const auto [owner, piece] = under_way.front();
+    under_way.pop_front();
+    ask_next(owner);
+    const std::span<const std::byte> rows = read_rows(*answer, piece.ids.size(), row_bytes);
+    for (std::size_t i = 0; i < piece.positions.size(); ++i)
+      std::memcpy(out + piece.positions[i] * row_bytes, rows.data() + i * row_bytes, row_bytes);
   }
 }
 
-StateNetwork::Ticket TableAtOwners::ask_with_rows(int owner, const StateHead& head, const Part& part,
+StateNetwork::Ticket TableAtOwners::ask_with_rows(int owner, const StateHead& head, const Piece& piece,
                                                   const std::byte* rows) const {
   const auto row_bytes = static_cast<std::size_t>(spec_.row_bytes());
-  return network_->ask(owner,
-                       write_state_question(head, part.ids, part.ids.size() * row_bytes, [&](std::byte* to) {
-                         for (const std::uint32_t position : part.positions) {
-                           std::memcpy(to, rows + position * row_bytes, row_bytes);
-                           to += row_bytes;
-                         }
-                       }));
+  return network_->ask(
+      owner, write_state_question(head, piece.ids, piece.ids.size() * row_bytes, [&](std::byte* to) {
+        for (const std::uint32_t position : piece.positions) {
+          std::memcpy(to, rows + position * row_bytes, row_bytes);
+          to += row_bytes;
+        }
+      }));
 }
 
 // ---- checkpoints

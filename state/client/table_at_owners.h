@@ -1,6 +1,7 @@
 // TableAtOwners is a table of state that is open at all its owners: which rows lie where, and how its
 // questions begin.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -36,8 +37,13 @@ class TableAtOwners {
   int num_owners() const { return network_->num_owners(); }
   std::int64_t rows() const { return offsets_.back(); }
   std::int64_t steps_applied() const { return steps_applied_; }  // when it was opened
-  /// Returns how many rows go into one message, or answer, at most.
+  /// Returns how many rows of a list go into a message, or an answer, where they may go into several: few
+  /// enough that they stay in a core's cache from their gathering to their sending, and back again.
   std::size_t rows_of_a_message() const;
+  /// How many of those are under way to an owner at a time, so that it works on one while others travel.
+  static constexpr std::size_t kUnderWay = 4;
+  /// Returns how many rows of a list are split at a time.
+  std::size_t rows_at_once() const;
 
   /// Returns how a question to an owner begins.
   StateHead head(int owner, StateAsk ask, std::uint64_t number) const;
@@ -48,13 +54,24 @@ class TableAtOwners {
     std::vector<std::int64_t> ids;
     std::vector<std::uint32_t> positions;  // in the list
   };
+  /// Piece is some of a part, in its order.
+  struct Piece {
+    Piece(const Part& part) : ids(part.ids), positions(part.positions) {  // NOLINT: all of it
+    }
+    /// Of `part` those from `begin` on, `most` at most.
+    Piece(const Part& part, std::size_t begin, std::size_t most)
+        : ids(std::span(part.ids).subspan(begin).first(std::min(most, part.ids.size() - begin))),
+          positions(std::span(part.positions).subspan(begin).first(ids.size())) {}
+    std::span<const std::int64_t> ids;
+    std::span<const std::uint32_t> positions;
+  };
   /// Splits a list by owner, in its order: [num_owners()].
   std::vector<Part> split(std::span<const std::int64_t> dataset_ids) const;
   /// Reads rows, once `at` steps have been applied: writes [ids, row_bytes]. Long lists are asked for in
   /// parts.
   void pull(std::uint64_t at, std::span<const std::int64_t> dataset_ids, std::byte* out) const;
   /// Asks an owner with rows behind the ids: those of `rows` [list, row_bytes] that are the part's.
-  StateNetwork::Ticket ask_with_rows(int owner, const StateHead& head, const Part& part,
+  StateNetwork::Ticket ask_with_rows(int owner, const StateHead& head, const Piece& piece,
                                      const std::byte* rows) const;
 
   // ---- checkpoints: one rank asks for all, while the others wait
