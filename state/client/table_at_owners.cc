@@ -13,11 +13,13 @@
 #include "core/base/error.h"
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
+#include "core/base/prefetch.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr std::size_t kMessage = std::size_t{1} << 20;  // bytes of rows
+constexpr std::size_t kOutAhead = 8;                    // rows: they skip those of other owners
 constexpr std::size_t kAtOnce = kMaxStateMessage / 8;   // bytes of rows
 
 std::uint64_t new_client() {
@@ -94,8 +96,17 @@ int TableAtOwners::owner_of(std::int64_t dataset_id) const {
   if (dataset_id < 0 || dataset_id >= rows())
     throw Error(ErrorCode::kInvalid, fmt::format("node {} (dataset id) has no row in table '{}' of {} rows",
                                                  dataset_id, spec_.name, rows()));
-  const auto behind = std::ranges::upper_bound(offsets_, dataset_id);
-  return owners_[static_cast<std::size_t>(behind - offsets_.begin()) - 1];
+  return owners_[partition_of(dataset_id)];
+}
+
+/// Of few partitions by looking at all, which no processor has to guess at.
+std::size_t TableAtOwners::partition_of(std::int64_t dataset_id) const {
+  constexpr std::size_t kFew = 16;
+  if (owners_.size() > kFew)
+    return static_cast<std::size_t>(std::ranges::upper_bound(offsets_, dataset_id) - offsets_.begin()) - 1;
+  std::size_t partition = 0;
+  for (std::size_t i = 1; i < owners_.size(); ++i) partition += offsets_[i] <= dataset_id ? 1 : 0;
+  return partition;
 }
 
 std::vector<TableAtOwners::Part> TableAtOwners::split(std::span<const std::int64_t> dataset_ids) const {
@@ -162,8 +173,12 @@ void TableAtOwners::pull_part(std::uint64_t at, std::span<const std::int64_t> da
     under_way.pop_front();
     ask_next(owner);
     const std::span<const std::byte> rows = read_rows(*answer, piece.ids.size(), row_bytes);
-    for (std::size_t i = 0; i < piece.positions.size(); ++i)
+    for (std::size_t i = 0; i < piece.positions.size(); ++i) {
+      if (i + kOutAhead < piece.positions.size())
+        for (std::size_t b = 0; b < row_bytes; b += 64)
+          prefetch_line_to_write(out + piece.positions[i + kOutAhead] * row_bytes + b);
       std::memcpy(out + piece.positions[i] * row_bytes, rows.data() + i * row_bytes, row_bytes);
+    }
   }
 }
 

@@ -93,6 +93,7 @@ class TableAtOwners {
                                                             std::span<const std::byte> rest = {}) const;
   std::vector<RestoredShard> restored(std::uint64_t checkpoint, const std::vector<ShardSum>& shards,
                                       Shards which) const;
+  std::size_t partition_of(std::int64_t dataset_id) const;
   void pull_part(std::uint64_t at, std::span<const std::int64_t> dataset_ids, std::byte* out) const;
 
   const RankOfRun rank_;
