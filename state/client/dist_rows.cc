@@ -91,28 +91,42 @@ void DistRows::read(float* out) {
   for (std::vector<Answer>* came : {&step.settled_came, &step.rest_came}) came->clear();
 }
 
-void DistRows::step(const RowSums& sums) {
-  for (std::size_t i = 0; i < sums.rows.size(); ++i) {
-    if (all_finite(sums.sums + static_cast<std::int64_t>(i) * spec().width, spec().width)) continue;
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("a gradient of node {} (dataset id) has NaN or infinity in step {} of table '{}'",
-                            sums.rows[i], next_step_, spec().name));
+/// What brings the sums to each owner. Each is looked at while it is copied.
+std::vector<RecycledBytes> DistRows::step_questions(const RowSums& sums) const {
+  const std::int64_t width = spec().width;
+  const auto row_bytes = static_cast<std::size_t>(spec().row_bytes());
+  const std::vector<TableAtOwners::Part> parts = table_.split(sums.rows);
+  std::vector<RecycledBytes> questions;
+  for (std::size_t owner = 0; owner < parts.size(); ++owner) {
+    const TableAtOwners::Part& part = parts[owner];
+    StateHead head =
+        table_.head(static_cast<int>(owner), StateAsk::kStep, static_cast<std::uint64_t>(next_step_));
+    head.rows_of_all_owners = sums.rows.size();
+    questions.push_back(write_state_question(head, part.ids, part.ids.size() * row_bytes, [&](std::byte* to) {
+      for (std::size_t i = 0; i < part.ids.size(); ++i, to += row_bytes) {
+        const float* const sum = sums.sums + part.positions[i] * width;
+        std::memcpy(to, sum, row_bytes);
+        if (all_finite(sum, width)) continue;
+        throw Error(
+            ErrorCode::kInvalid,
+            fmt::format("a gradient of node {} (dataset id) has NaN or infinity in step {} of table '{}'",
+                        part.ids[i], next_step_, spec().name));
+      }
+    }));
   }
+  return questions;
+}
+
+void DistRows::step(const RowSums& sums) {
+  std::vector<RecycledBytes> questions = step_questions(sums);
   if (looked_.empty()) look({});
   if (!looked_.front().read) {  // owners answer rows before they take what was made of them
     std::vector<float> unused(looked_.front().ids.size() * static_cast<std::size_t>(spec().width));
     read(unused.data());
   }
   take_answers();
-  const std::vector<TableAtOwners::Part> parts = table_.split(sums.rows);
-  for (std::size_t owner = 0; owner < parts.size(); ++owner) {
-    const TableAtOwners::Part& part = parts[owner];
-    StateHead head =
-        table_.head(static_cast<int>(owner), StateAsk::kStep, static_cast<std::uint64_t>(next_step_));
-    head.rows_of_all_owners = sums.rows.size();
-    unanswered_.push_back(table_.ask_with_rows(static_cast<int>(owner), head, part,
-                                               reinterpret_cast<const std::byte*>(sums.sums)));
-  }
+  for (std::size_t owner = 0; owner < questions.size(); ++owner)
+    unanswered_.push_back(table_.network().ask(static_cast<int>(owner), std::move(questions[owner])));
   looked_.pop_front();
   ++next_step_;
 }

@@ -70,6 +70,7 @@ class DistRows {
     bool read = false;
   };
   const Answer& awaited(StateNetwork::Ticket& ticket, Answer& came) const;
+  std::vector<RecycledBytes> step_questions(const RowSums& sums) const;
   void take_answers();
 
   const TableAtOwners table_;

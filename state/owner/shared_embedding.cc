@@ -22,6 +22,15 @@ LearnedTableOptions table_options(const TableSpec& spec, std::int64_t rows) {
   return {.rows = rows, .width = spec.width, .seed = spec.seed, .optimizer = spec.optimizer};
 }
 
+using RowIterator = std::vector<std::int64_t>::const_iterator;
+
+/// The first one from `begin` on that is not below `row`, which mostly lies a few further.
+RowIterator first_from(RowIterator begin, RowIterator end, std::int64_t row) {
+  std::ptrdiff_t stride = 1;
+  for (; end - begin > stride && begin[stride] < row; stride *= 2) begin += stride;
+  return std::lower_bound(begin, begin + std::min(stride + 1, end - begin), row);
+}
+
 ParallelFor on_threads(int threads) {
   return [threads](std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
     const auto useful = static_cast<int>(std::min<std::int64_t>(threads, count / kRowsOfAThread + 1));
@@ -258,7 +267,7 @@ void SharedEmbedding::answer_early(std::int64_t step) {
       std::vector<std::uint8_t> later((look->rows.size() + 7) / 8, 0);
       auto next = moving->begin();
       for (std::size_t i = 0; i < look->rows.size(); ++i) {
-        next = std::ranges::lower_bound(next, moving->end(), look->rows[i]);
+        next = first_from(next, moving->end(), look->rows[i]);
         if (next != moving->end() && *next == look->rows[i])
           later[i / 8] |= static_cast<std::uint8_t>(1U << (i % 8));
       }
