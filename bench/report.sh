@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 folder=$root/build/report bin='' doc=$root/docs/benchmarks.md
 rounds=3 seconds=2 workers=2 pages=always prepare='' gpu='' peers='' only=' '
-groups=(limits sampler kinds gather channel loader startup server trainer large)
+groups=(limits sampler kinds gather channel loader startup server state trainer large)
 kinds=(replace weighted weighted-replace temporal temporal-last disjoint hetero labor induced walk link link-strict link-exclude)
 
 listed() { local IFS=,; printf %s "$*" | sed 's/,/, /g'; }
@@ -32,7 +32,7 @@ machine in docs/benchmarks.md. Other machines' tables stay, and so do rows that 
   --doc FILE       another page (docs/benchmarks.md)
   --help           this text
 
-Takes about half an hour, 12 GB of disk in the user's cache folder (large: 8 more) and a machine that does nothing else.
+Takes about an hour, 12 GB of disk in the user's cache folder (large: 8 more; state: 8 more, and 17 GB of memory) and a machine that does nothing else.
 HELP
 }
 
@@ -93,6 +93,9 @@ if wanted server; then
   for part in blocks small sharing failover idle; do commands+=("server --part $part"); done
   commands+=("server --part floods --num-workers $workers --fanouts 10,5" "server --part large --num-workers $workers --features 256")
   commands+=("server --part epoch --num-workers $workers")
+fi
+if wanted state; then
+  for part in pull push step checkpoint memory; do commands+=("state --part $part"); done
 fi
 [[ ! -x $bin/hopfeed-bench-trainer ]] || ! wanted trainer || commands+=(hopfeed-bench-trainer)
 ! wanted large || commands+=("sampler --nodes 25000000 --edges 500000000 --features 1")

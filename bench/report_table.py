@@ -139,6 +139,27 @@ def server(r):
             f"iperf3 {spread(r.all('iperf3_bytes_per_s'), ' GB/s', 1e-9)}")
 
 
+def state(r):
+    """One part of the command each: the first key says which."""
+    has = r.reports[0].__contains__
+    for name in ("pull", "push"):
+        if has(f"{name}_cpu_ms"):
+            return (f"{spread(r.all(f'{name}_rows_per_s'), ' M rows/s', 1e-6)} {name}ed, {spread(r.all(f'{name}_bytes_per_s'), ' GB/s', 1e-9)}",
+                    r.limit(f"{name}_cpu_fraction_of_limit"),
+                    f"of CPU; {r.limit(f'{name}_fraction_of_limit')} of wall. {spread(r.all(f'{name}_cpu_ms'), ' ms')} of CPU for "
+                    f"{number(r.first('ids'))} rows, {spread(r.all(f'{name}_server_cpu_ms'))} the servers'")
+    if has("two_ranks"):
+        ratios = ", ".join(f"{ranks} {spread(r.all(key, 'ratio'))}" for ranks, key in ((1, "one_rank"), (4, "four_ranks")))
+        return (f"{spread(r.all('two_ranks', 'step_cpu_ms'), ' ms')} of CPU a step of two ranks", "",
+                f"{spread(r.all('two_ranks', 'ratio'))} of a table at each of them (ranks: {ratios})")
+    if has("checkpoint_over_bare_write"):
+        return (f"{spread(r.all('checkpoint_seconds'), ' s')} for a checkpoint of {number(1e-9 * r.first('checkpoint_bytes'))} GB", "",
+                f"{spread(r.all('checkpoint_over_bare_write'))} of a bare write's time")
+    most = max(max(r.all("memory", part, "resident_over_expected")) for part in ("learned_10", "learned_50", "learned_100"))
+    return (f"{spread(r.all('memory', 'learned_100', 'resident_bytes'), ' GB', 1e-9)} with all rows learned", "",
+            f"at most {number(most)} of rows, optimizer and index with 10, 50 and 100% learned")
+
+
 def trainer(r):
     return (f"{spread(r.all('cpu_ms'), ' ms')} of CPU a step", "",
             f"{spread(r.all('wall_ms'), ' ms')} of wall; forward {spread(r.all('forward_cpu_ms'))}, "
@@ -157,7 +178,7 @@ def prepare(r):
 
 
 KINDS = {"limits": limits, "sampler": sampler, "gather": gather, "channel": channel, "loader": loader, "startup": startup, "server": server,
-         "trainer": trainer, "trainer-compared": compared, "prepare": prepare}
+         "state": state, "trainer": trainer, "trainer-compared": compared, "prepare": prepare}
 
 
 def read_runs(path):

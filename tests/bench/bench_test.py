@@ -57,6 +57,7 @@ class Bench(unittest.TestCase):
         for command in ("limits", "sampler", "gather", "file", "cache", "channel", "loader", "rows", "startup"):
             printed[command] = keys_of(self.report(command))
         printed["sampler"] |= keys_of(self.report("sampler", "--kind", "labor"))
+        printed["state"] = keys_of(self.report("state", "--rows", "20000", "--ids", "500"))
         if TRAINER:
             printed["hopfeed-bench-trainer"] = keys_of(json.loads(self.run_trainer().stdout))
         for command, keys in printed.items():
