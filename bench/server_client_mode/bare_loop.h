@@ -11,7 +11,8 @@ struct LoopRate {
   double cpu_s_per_byte() const { return sender_cpu_s_per_byte + receiver_cpu_s_per_byte; }
 };
 
-/// LoopSums says whether each side also makes the crc32c of a whole block, as it is sent and once it has come.
+/// LoopSums says whether each side also makes the crc32c of a whole block, as it is sent and once it has
+/// come.
 enum class LoopSums { kNone, kCrc };
 
 /// Runs two threads for `seconds`: one sends blocks of `bytes` from two warm ones in turn, the other receives

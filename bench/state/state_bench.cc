@@ -1,6 +1,6 @@
 // hopfeed-bench state: rows that two servers own, over loopback, held against what this machine allows,
-// measured in the same run and by turns: a bare loop with the same checksums, a bare gather, a table that lies
-// whole at each rank, a bare write.
+// measured in the same run and by turns: a bare loop with the same checksums, a bare gather, a table that
+// lies whole at each rank, a bare write.
 //
 // docs/benchmarks.md says what each key means. The servers are programs; ranks are threads of this process,
 // each with connections of its own.
