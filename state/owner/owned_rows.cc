@@ -58,7 +58,8 @@ std::vector<std::int64_t> OwnedRows::rows_of(std::span<const std::int64_t> datas
   for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
     const std::int64_t id = dataset_ids[i];
     if (range == nullptr || id < range->first_id || id >= range->end_id) range = range_of_id(id);
-    // A message is made for what is refused alone, here and wherever there are many: it costs more than a row.
+    // Messages are made of what is refused alone, here and wherever there are many: one costs more than a
+    // row.
     if (range == nullptr)
       throw Error(ErrorCode::kInvalid,
                   fmt::format("node {} (dataset id) is not in a partition of this owner", id));
