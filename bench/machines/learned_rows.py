@@ -1,0 +1,366 @@
+#!/usr/bin/env python3
+"""Four trainers whose learned rows lie at owners on several machines: the losses of whole rows to the last bit while owners are
+killed, and the rate on interactions. Machines are network namespaces, each with a server that keeps state. Prints one JSON line.
+
+Usage: learned_rows.py bits --data DIR --folder DIR [--bin FOLDER] [--machines 1,2,4] [--kills N] [--epochs N]
+       learned_rows.py interactions --data DIR --folder DIR [--bin FOLDER] [--batches N] [--batch-size N] [--hidden N]
+
+  --folder DIR        where partitions, checkpoints and what everybody says go; it is made, and must not be there
+  --edge-type NAME    whose links are learned (bits: listens, interactions: interacts); neighbours come by co_occurs
+                      and by its reverse
+  --torchrun PROGRAM  that of .venv
+  --limit SECONDS     a run that takes longer is ended, and is an error (900)
+
+bits           a dataset of any cut, in as many partitions as there are machines, in turn. `equal`: whether the loss and the AUC
+               of each of --epochs (5) are those of four trainers with whole rows, to the last bit; `kills` of owners
+               (SIGKILL, started again at once), at least --kills (10) or it is an error; `returns` to a checkpoint,
+               `batches_again` that these cost
+interactions   a dataset in partitions, a machine with an owner and a trainer for each, no whole rows anywhere. `batches_per_s`
+               of --batches (500); `learned_rows`, of `rows`; `state_bytes` of each owner; `checkpoint_seconds`: from the
+               first byte at an owner to the commit; `peak_bytes`: `own` (shared memory once) and `all`, with mapped files
+               in memory, of all processes, and `of_a_server`, `of_a_trainer` and its worker the most
+
+Network namespaces are root's to make. Exit status 1: a loss differs, there were too few kills, or something failed.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RANKS = 4
+STARTS_WITHIN = 120  # seconds, for a server
+PORT, MEETING_PORT = 9470, 29500
+
+
+class Failed(Exception):
+    pass
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, timeout=30)
+
+
+def last_line(path):
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return lines[-1] if lines else "nothing"
+
+
+class Machine:
+    """A namespace, with a server that owns the state of a partition."""
+
+    def __init__(self, number, bridge, folder):
+        self.name, self.address = f"{bridge}m{number}", f"10.213.78.{10 + number}"
+        self.number, self.folder, self.server = number, folder / f"machine-{number}", None
+        self.folder.mkdir(parents=True)
+        ip("netns", "add", self.name)
+        ip("link", "add", "v" + self.name, "type", "veth", "peer", "name", "eth0", "netns", self.name)
+        ip("link", "set", "v" + self.name, "master", bridge, "up")
+        ip("-n", self.name, "addr", "add", self.address + "/24", "dev", "eth0")
+        ip("-n", self.name, "link", "set", "eth0", "up")
+        ip("-n", self.name, "link", "set", "lo", "up")
+
+    def start(self, command, log, **more):
+        """`ip netns exec` becomes the command, so the process is the command's."""
+        with open(self.folder / log, "ab") as out:
+            return subprocess.Popen(["ip", "netns", "exec", self.name, *map(str, command)], stdout=out, stderr=out,
+                                    stdin=subprocess.DEVNULL, start_new_session=True, **more)
+
+    def serve(self, command):
+        """Starts the server, and returns once it answers."""
+        log = self.folder / "server.log"
+        before = log.stat().st_size if log.exists() else 0
+        self.server = self.start(command, log.name)
+        until = time.monotonic() + STARTS_WITHIN
+        while b"listening on " not in log.read_bytes()[before:]:
+            if self.server.poll() is not None or time.monotonic() > until:
+                raise Failed(f"the server of machine {self.number} does not start: {last_line(log)}")
+            time.sleep(0.02)
+
+    def kill_server(self):
+        self.server.kill()
+        self.server.wait(timeout=30)
+
+    def processes(self):
+        """Ids of all processes of this machine, which are ours."""
+        told = subprocess.run(["ip", "netns", "pids", self.name], capture_output=True, text=True, timeout=30, check=False)
+        return [int(pid) for pid in told.stdout.split()]
+
+    def end(self):
+        until = time.monotonic() + 30
+        while (left := self.processes()) and time.monotonic() < until:
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.05)
+        subprocess.run(["ip", "netns", "del", self.name], check=False, timeout=30)
+
+
+class Machines:
+    """So many of them on a bridge; all of it goes at the end."""
+
+    def __init__(self, count, folder, options):
+        self.options, self.folder, self.bridge = options, folder, f"hl{os.getpid()}"
+        self.all, self.server_options = [], []
+        ip("link", "add", self.bridge, "type", "bridge")
+        try:
+            ip("link", "set", self.bridge, "up")
+            for number in range(count):
+                self.all.append(Machine(number, self.bridge, folder))
+        except BaseException:
+            self.end()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        for machine in self.all:
+            machine.end()
+        subprocess.run(["ip", "link", "del", self.bridge], check=False, timeout=30)
+
+    def addresses(self):
+        return ",".join(f"{machine.address}:{PORT}" for machine in self.all)
+
+    def serve(self, machine, data, memory):
+        peers = ["--partitions", machine.number, "--peers", self.addresses()] if len(self.all) > 1 else []
+        machine.serve([self.options.bin / "hopfeed-server", "--data", data, "--listen", f"{machine.address}:{PORT}", "--insecure",
+                       "--num-workers", 1, "--max-memory", "256M", "--state", machine.folder / "state", "--state-memory", memory,
+                       *peers])
+
+    def batches_of(self, machine, data):
+        """Each reads its own partition, and asks the others for the rest."""
+        if len(self.all) == 1:
+            return ["--data", data, "--owners", self.addresses()]
+        return ["--data", data, "--partitions", machine.number, "--peers", self.addresses(), "--owners", "peers"]
+
+    def train(self, out, command_of, beside):
+        """Four trainers over the machines, which meet at the first. Calls `beside` until they have ended; returns the summary."""
+        each = RANKS // len(self.all)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
+        running = []
+        for m in self.all:
+            cores = [] if each > 1 else ["--cores", m.number % os.cpu_count()]
+            running.append(m.start(
+                [self.options.torchrun, f"--nnodes={len(self.all)}", f"--nproc-per-node={each}", "--no-python", "--rdzv-backend=c10d",
+                 f"--rdzv-endpoint={self.all[0].address}:{MEETING_PORT}", "--rdzv-id=" + out.name, f"--local-addr={m.address}",
+                 f"--rdzv-conf=is_host={int(m.number == 0)},join_timeout=120", self.options.bin / "link_prediction", "--out", out,
+                 "--no-baseline", *cores, *command_of(m)], "trainer.log", env=environment))
+        until = time.monotonic() + self.options.limit
+        while any(one.poll() is None for one in running):
+            if time.monotonic() > until:
+                raise Failed(f"the trainers have not ended within {self.options.limit} s; see {self.folder}")
+            if failed := [m for m, one in zip(self.all, running) if one.poll()]:
+                time.sleep(5)  # for what the others say
+                raise Failed(f"a trainer of machine {failed[0].number} failed, see {failed[0].folder}/trainer.log")
+            beside()
+        if failed := [m for m, one in zip(self.all, running) if one.returncode]:
+            raise Failed(f"a trainer of machine {failed[0].number} failed, see {failed[0].folder}/trainer.log")
+        return json.loads((out / "summary.json").read_text(encoding="utf-8"))
+
+    def status(self, machine):
+        told = subprocess.run(["ip", "netns", "exec", machine.name, self.options.bin / "hopfeed-server", "status",
+                               f"{machine.address}:{PORT}"], capture_output=True, text=True, timeout=60, check=True)
+        return json.loads(told.stdout)
+
+
+def learning(options, batch_size, *more):
+    """Neighbours are those of the tutorial's two towers: co-occurring items, and a user's items."""
+    none = ";".join(f"{name}=0,0" for name in options.without)
+    return ["--edge-type", options.edge_type, "--fanouts", "8,4", "--edge-fanouts", none, "--batch-size", batch_size, "--lr", "0.01",
+            "--embedding-lr", "0.01", "--hidden", options.hidden, *more]
+
+
+class Killer:
+    """Kills an owner, starts it again at once, and does so again once the trainers had some time to come further."""
+
+    def __init__(self, start, machines, out):
+        self.start, self.machines, self.checkpoint = start, machines, out / "model.checkpoint"
+        self.random, self.kills, self.next = random.Random(1), 0, None
+
+    def __call__(self):
+        if self.next is None and self.checkpoint.exists():
+            self.next = time.monotonic() + 0.5
+        if self.next is None or time.monotonic() < self.next:
+            return time.sleep(0.02)
+        machine = self.random.choice(self.machines.all)
+        machine.kill_server()
+        self.start(machine)
+        self.kills += 1
+        self.next = time.monotonic() + self.random.uniform(0.2, 1.2)
+
+
+def learned(summary):
+    """What has to be equal of every epoch."""
+    return [[row["loss"], row["valid_auc"]] for row in summary["epoch_rows"]]
+
+
+def cut(options, parts):
+    folder = options.folder / f"cut-{parts}"
+    subprocess.run([options.bin / "hopfeed-partition", "partition", options.data, folder, "--parts", str(parts)], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=options.limit)
+    return folder
+
+
+def with_kills(options, count, command, expected):
+    data, folder = cut(options, count), options.folder / f"machines-{count}"
+    with Machines(count, folder, options) as machines:
+        def start(machine):
+            machines.serve(machine, data, "256M")
+        for machine in machines.all:
+            start(machine)
+        killer = Killer(start, machines, folder / "out")
+        begin = time.monotonic()
+        found = machines.train(folder / "out", lambda m: [*machines.batches_of(m, data), *command], killer)
+    return {"machines": count, "equal": learned(found) == expected, "kills": killer.kills, "returns": found["returns"],
+            "batches_again": found["batches_again"], "learned_rows": found["learned_rows"], "seconds": time.monotonic() - begin,
+            **({} if learned(found) == expected else {"loss_and_auc": learned(found)})}
+
+
+def bits(options):
+    command = learning(options, options.batch_size or 256, "--epochs", options.epochs, "--checkpoint-every", 5)
+    with Machines(1, options.folder / "whole", options) as machine:
+        whole = machine.train(options.folder / "whole/out", lambda _: ["--data", options.data, *command], lambda: time.sleep(0.05))
+    expected = learned(whole)
+    runs = []
+    for count in options.machines:
+        runs.append(with_kills(options, count, command, expected))
+        print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
+    good = all(run["equal"] and run["kills"] >= options.kills for run in runs)
+    return {"bench": "learned_rows bits", "trainers": RANKS, "epochs": options.epochs, "batches": sum(
+        row["batches"] for row in whole["epoch_rows"]), "loss_and_auc": expected, "runs": runs}, good
+
+
+class Watch:
+    """What processes of the machines have in memory, and when checkpoints are written, beside the training."""
+    FIELDS = {"Pss:": "all", "Pss_Anon:": "own", "Pss_Shmem:": "own"}
+
+    def __init__(self, machines, out):
+        self.machines, self.commit = machines, out / "model.checkpoint"
+        self.peak = {"own": 0, "all": 0, "of_a_server": 0, "of_a_trainer": 0, "of_a_worker": 0}
+        self.next, self.begin, self.shards, self.committed, self.checkpoints = 0, None, set(), None, []
+        self.tables = {}
+
+    def memory(self):
+        sums = {"own": 0, "all": 0}
+        for pid in [pid for m in self.machines.all for pid in m.processes()]:
+            try:
+                name = pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+                fields = [line.split() for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            own = {"own": 0, "all": 0}
+            for field in fields:
+                if field[0] in self.FIELDS:
+                    own[self.FIELDS[field[0]]] += 1024 * int(field[1])
+            for key, value in own.items():
+                sums[key] += value
+            role = {"hopfeed-server": "of_a_server", "link_prediction": "of_a_trainer", "hopfeed-worker": "of_a_worker"}.get(name)
+            if role:
+                self.peak[role] = max(self.peak[role], own["own"])
+        for key, value in sums.items():
+            self.peak[key] = max(self.peak[key], value)
+
+    def checkpoint(self):
+        """A shard that was not there begins one; the renamed file of the trainers ends it."""
+        shards = {path for m in self.machines.all for path in (m.folder / "state").rglob("*") if path.is_file()}
+        if self.begin is None and shards - self.shards:
+            self.begin = time.time()
+        self.shards = shards
+        committed = self.commit.stat().st_mtime_ns if self.commit.exists() else None
+        if committed != self.committed and self.begin is not None:
+            size = sum(path.stat().st_size for path in shards if path.exists())
+            self.checkpoints.append({"seconds": time.time() - self.begin, "bytes_of_all": size})
+            self.begin = None
+        self.committed = committed
+
+    def __call__(self):
+        self.checkpoint()
+        if time.monotonic() >= self.next:
+            self.memory()
+            for machine in self.machines.all:
+                if tables := self.machines.status(machine)["state"]["tables"]:
+                    self.tables[machine.number] = tables
+            self.next = time.monotonic() + 3
+        time.sleep(0.02)
+
+
+def interactions(options):
+    meta = json.loads((options.data / "meta.json").read_text(encoding="utf-8"))
+    if meta["partitions"] != RANKS:
+        raise Failed(f"{options.data} has {meta['partitions']} partitions; cut it into {RANKS} (hopfeed-partition partition --parts 4)")
+    command = learning(options, options.batch_size or 1024, "--epochs", 1, "--max-batches", options.batches, "--checkpoint-every",
+                       max(1, options.batches // RANKS // 2))
+    with Machines(RANKS, options.folder / "machines", options) as machines:
+        starting = [threading.Thread(target=machines.serve, args=(m, options.data, options.state_memory)) for m in machines.all]
+        for thread in starting:
+            thread.start()
+        for thread in starting:
+            thread.join(STARTS_WITHIN)
+        watch = Watch(machines, options.folder / "out")
+        begin = time.monotonic()
+        found = machines.train(options.folder / "out", lambda m: [*machines.batches_of(m, options.data), *command], watch)
+        seconds = time.monotonic() - begin
+    row = found["epoch_rows"][0]
+    owners = [{"tables": [{key: table[key] for key in ("name", "rows", "written", "bytes", "held_bytes")} for table in tables],
+               "bytes": sum(table["bytes"] for table in tables)} for _, tables in sorted(watch.tables.items())]
+    return {"bench": "learned_rows interactions", "data": meta["name"], "trainers": RANKS, "batches": row["batches"],
+            "batch_size": options.batch_size or 1024, "hidden": options.hidden, "batches_per_s": row["batches_per_s"],
+            "loss": row["loss"], "row": row, "rows": sum(table["rows"] for owner in owners for table in owner["tables"]),
+            "learned_rows": found["learned_rows"], "returns": found["returns"], "state_bytes": [owner["bytes"] for owner in owners],
+            "owners": owners, "checkpoint_seconds": [one["seconds"] for one in watch.checkpoints], "checkpoints": watch.checkpoints,
+            "peak_bytes": watch.peak, "seconds": seconds}, True
+
+
+def parse():
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--help", "-h", action="store_true")
+    parser.add_argument("what", choices=["bits", "interactions"], nargs="?")
+    for name, default in {"data": None, "folder": None, "bin": ROOT / "build/release/bin",
+                          "torchrun": ROOT / ".venv/bin/torchrun"}.items():
+        parser.add_argument("--" + name, type=pathlib.Path, default=default)
+    for name, default in {"kills": 10, "epochs": 5, "batches": 500, "batch_size": 0, "hidden": 64, "limit": 900}.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+    parser.add_argument("--machines", default="1,2,4")
+    parser.add_argument("--edge-type")
+    parser.add_argument("--state-memory", default="2G")
+    options = parser.parse_args()
+    if options.help or not (options.what and options.data and options.folder):
+        sys.exit(__doc__.strip())
+    options.machines = [int(count) for count in options.machines.split(",")]
+    if any(count not in (1, 2, 4) for count in options.machines):
+        sys.exit("--machines takes 1, 2 and 4, over which four trainers can be dealt")
+    options.edge_type = options.edge_type or {"bits": "listens", "interactions": "interacts"}[options.what]
+    relations = [edge_type["rel"] for edge_type in json.loads((options.data / "meta.json").read_text(encoding="utf-8"))["edge_types"]]
+    options.without = [name for name in relations if name not in ("co_occurs", "rev_" + options.edge_type)]
+    return options
+
+
+def main():
+    options = parse()
+    if os.geteuid() != 0:
+        sys.exit("learned_rows.py: network namespaces are root's to make; run this as root, or in a container that may make them")
+    options.folder = options.folder.resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    try:
+        options.folder.mkdir(parents=True)
+        report, good = {"bits": bits, "interactions": interactions}[options.what](options)
+    except (Failed, OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"learned_rows.py: {error}")
+    print(json.dumps(report))
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
