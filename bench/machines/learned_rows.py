@@ -17,7 +17,8 @@ bits           a dataset of any cut, in as many partitions as there are machines
                `batches_again` that these cost
 interactions   a dataset in partitions, a machine with an owner and a trainer for each, no whole rows anywhere. `batches_per_s`
                of --batches (500); `learned_rows`, of `rows`; `state_bytes` of each owner; `checkpoint_seconds`: from the
-               first byte at an owner to the commit; `peak_bytes`: `own` (shared memory once) and `all`, with mapped files
+               first file at an owner to the commit, of the empty one before the first batch, of one in the middle and of
+               that at the end; `peak_bytes`: `own` (shared memory once) and `all`, with mapped files
                in memory, of all processes, and `of_a_server`, `of_a_trainer` and its worker the most
 
 Network namespaces are root's to make. Exit status 1: a loss differs, there were too few kills, or something failed.
@@ -58,10 +59,13 @@ class Machine:
     def __init__(self, number, bridge, folder):
         self.name, self.address = f"{bridge}m{number}", f"10.213.78.{10 + number}"
         self.number, self.folder, self.server = number, folder / f"machine-{number}", None
+        self.bridge = bridge
+
+    def make(self):
         self.folder.mkdir(parents=True)
         ip("netns", "add", self.name)
         ip("link", "add", "v" + self.name, "type", "veth", "peer", "name", "eth0", "netns", self.name)
-        ip("link", "set", "v" + self.name, "master", bridge, "up")
+        ip("link", "set", "v" + self.name, "master", self.bridge, "up")
         ip("-n", self.name, "addr", "add", self.address + "/24", "dev", "eth0")
         ip("-n", self.name, "link", "set", "eth0", "up")
         ip("-n", self.name, "link", "set", "lo", "up")
@@ -109,12 +113,13 @@ class Machines:
 
     def __init__(self, count, folder, options):
         self.options, self.folder, self.bridge = options, folder, f"hl{os.getpid()}"
-        self.all, self.server_options = [], []
+        self.all = []
         ip("link", "add", self.bridge, "type", "bridge")
         try:
             ip("link", "set", self.bridge, "up")
             for number in range(count):
                 self.all.append(Machine(number, self.bridge, folder))
+                self.all[-1].make()
         except BaseException:
             self.end()
             raise
@@ -249,8 +254,27 @@ class Watch:
     def __init__(self, machines, out):
         self.machines, self.commit = machines, out / "model.checkpoint"
         self.peak = {"own": 0, "all": 0, "of_a_server": 0, "of_a_trainer": 0, "of_a_worker": 0}
-        self.next, self.begin, self.shards, self.committed, self.checkpoints = 0, None, set(), None, []
-        self.tables = {}
+        self.begin, self.committed, self.checkpoints, self.tables, self.there = None, None, [], {}, self.folders()
+        self.over, self.thread = threading.Event(), threading.Thread(target=self.look)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join(120)
+
+    def look(self):
+        last = False
+        while not last:
+            last = self.over.wait(3)
+            self.memory()
+            for number, machine in enumerate(self.machines.all):
+                try:
+                    self.tables[number] = self.machines.status(machine)["state"]["tables"] or self.tables.get(number, [])
+                except subprocess.SubprocessError:
+                    pass  # it ends, or is too busy to say
 
     def memory(self):
         sums = {"own": 0, "all": 0}
@@ -272,55 +296,45 @@ class Watch:
         for key, value in sums.items():
             self.peak[key] = max(self.peak[key], value)
 
+    def folders(self):
+        return {path for m in self.machines.all for path, _, _ in os.walk(m.folder / "state")}
+
     def checkpoint(self):
-        """A shard that was not there begins one; the renamed file of the trainers ends it."""
-        shards = {path for m in self.machines.all for path in (m.folder / "state").rglob("*") if path.is_file()}
-        if self.begin is None and shards - self.shards:
-            self.begin = time.time()
-        self.shards = shards
+        """A folder that was not there begins one; the renamed file of the trainers ends it."""
+        time.sleep(0.01)
+        there = self.folders()
+        if self.begin is None and there - self.there:
+            self.begin = time.monotonic()
+        self.there = there
         committed = self.commit.stat().st_mtime_ns if self.commit.exists() else None
         if committed != self.committed and self.begin is not None:
-            size = sum(path.stat().st_size for path in shards if path.exists())
-            self.checkpoints.append({"seconds": time.time() - self.begin, "bytes_of_all": size})
+            self.checkpoints.append(time.monotonic() - self.begin)
             self.begin = None
         self.committed = committed
-
-    def __call__(self):
-        self.checkpoint()
-        if time.monotonic() >= self.next:
-            self.memory()
-            for machine in self.machines.all:
-                if tables := self.machines.status(machine)["state"]["tables"]:
-                    self.tables[machine.number] = tables
-            self.next = time.monotonic() + 3
-        time.sleep(0.02)
 
 
 def interactions(options):
     meta = json.loads((options.data / "meta.json").read_text(encoding="utf-8"))
     if meta["partitions"] != RANKS:
-        raise Failed(f"{options.data} has {meta['partitions']} partitions; cut it into {RANKS} (hopfeed-partition partition --parts 4)")
+        raise Failed(f"{options.data} has {meta['partitions']} partitions; cut it into {RANKS} (hopfeed-partition partition)")
     command = learning(options, options.batch_size or 1024, "--epochs", 1, "--max-batches", options.batches, "--checkpoint-every",
-                       max(1, options.batches // RANKS // 2))
+                       options.batches // RANKS // 2 + 1, "--channel-size", "256M")
     with Machines(RANKS, options.folder / "machines", options) as machines:
-        starting = [threading.Thread(target=machines.serve, args=(m, options.data, options.state_memory)) for m in machines.all]
-        for thread in starting:
-            thread.start()
-        for thread in starting:
-            thread.join(STARTS_WITHIN)
-        watch = Watch(machines, options.folder / "out")
+        for machine in machines.all:
+            machines.serve(machine, options.data, options.state_memory)
         begin = time.monotonic()
-        found = machines.train(options.folder / "out", lambda m: [*machines.batches_of(m, options.data), *command], watch)
+        with Watch(machines, options.folder / "out") as watch:
+            found = machines.train(options.folder / "out", lambda m: [*machines.batches_of(m, options.data), *command],
+                                   watch.checkpoint)
         seconds = time.monotonic() - begin
     row = found["epoch_rows"][0]
     owners = [{"tables": [{key: table[key] for key in ("name", "rows", "written", "bytes", "held_bytes")} for table in tables],
                "bytes": sum(table["bytes"] for table in tables)} for _, tables in sorted(watch.tables.items())]
     return {"bench": "learned_rows interactions", "data": meta["name"], "trainers": RANKS, "batches": row["batches"],
             "batch_size": options.batch_size or 1024, "hidden": options.hidden, "batches_per_s": row["batches_per_s"],
-            "loss": row["loss"], "row": row, "rows": sum(table["rows"] for owner in owners for table in owner["tables"]),
+            "loss": row["loss"], "valid_auc": row["valid_auc"], "rows": sum(table["rows"] for owner in owners for table in owner["tables"]),
             "learned_rows": found["learned_rows"], "returns": found["returns"], "state_bytes": [owner["bytes"] for owner in owners],
-            "owners": owners, "checkpoint_seconds": [one["seconds"] for one in watch.checkpoints], "checkpoints": watch.checkpoints,
-            "peak_bytes": watch.peak, "seconds": seconds}, True
+            "owners": owners, "checkpoint_seconds": watch.checkpoints, "peak_bytes": watch.peak, "seconds": seconds}, True
 
 
 def parse():
