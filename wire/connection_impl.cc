@@ -124,7 +124,7 @@ asio::awaitable<FrameHeader> Connection::read_header(std::chrono::milliseconds i
   return impl_->header(idle);
 }
 asio::awaitable<void> Connection::give_way() { return impl_->give_way(); }
-asio::awaitable<void> Connection::read(std::span<std::byte> to) { return impl_->payload(to); }
+asio::awaitable<void> Connection::read(std::span<std::byte> to) { return impl_->all(to); }
 asio::awaitable<void> Connection::read_block(std::span<std::byte> to) { return impl_->block(to); }
 std::uint64_t Connection::block_bytes(const FrameHeader& header) const {
   return wire::block_bytes(header, impl_->sums);

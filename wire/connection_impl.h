@@ -67,8 +67,6 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   asio::awaitable<void> fill(std::span<std::byte> to);
   /// Fills `to` from the payload; behind its last byte, its checksum is read too.
   asio::awaitable<void> all(std::span<std::byte> to);
-  /// The same; what is large comes alone.
-  asio::awaitable<void> payload(std::span<std::byte> to);
   void begin_sum(const FrameHeader& header);
   asio::awaitable<void> check_sum();
   asio::awaitable<FrameHeader> header(std::chrono::milliseconds idle);

@@ -142,14 +142,6 @@ asio::awaitable<void> Connection::Impl::all(std::span<std::byte> to) {
   if (unsummed == 0) co_await check_sum();
 }
 
-/// Read ahead, what follows something large would be copied: a quarter of a payload of a MiB.
-asio::awaitable<void> Connection::Impl::payload(std::span<std::byte> to) {
-  const auto self = shared_from_this();
-  straight = to.size() >= kPooledBytes;
-  co_await all(to);  // where it throws, the connection is over
-  straight = false;
-}
-
 // ---- checksums of frames
 
 void Connection::Impl::begin_sum(const FrameHeader& header) {
