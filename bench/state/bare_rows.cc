@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/huge_pages.h"
+#include "core/base/memory_limits.h"
 #include "core/base/prefetch.h"
 
 namespace hopfeed::bench {
@@ -16,6 +17,7 @@ namespace {
 constexpr std::size_t kAhead = 8;
 
 std::byte* mapped(std::size_t bytes) {
+  require_memory(bytes, available_memory(), "the array that owners are held against", "fewer --rows");
   void* const memory =
       mmap(huge_page_hint(bytes), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw_errno("cannot map the rows of a limit", errno);

@@ -9,7 +9,7 @@ namespace hopfeed::bench {
 
 class BareRows {
  public:
-  /// Rows lie `stride` bytes apart, each written once.
+  /// Rows lie `stride` bytes apart, each written once. Throws kNoSpace where the machine has not the memory.
   BareRows(std::int64_t rows, std::size_t stride);
   ~BareRows();
   BareRows(const BareRows&) = delete;
