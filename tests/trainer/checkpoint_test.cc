@@ -84,7 +84,7 @@ TEST_F(CheckpointTest, ProgressComesBackExactly) {
       .world_size = 1,
       .rows = {{.epoch = 2, .loss = 1.0 / 7, .valid_accuracy = 0.7000000000000001}}};
   save_checkpoint(path_, *run.model, run.adam, progress, kSettings, world_);
-  const TrainingProgress back = load_checkpoint(path_, *run.model, run.adam, kSettings, world_);
+  const TrainingProgress back = load_checkpoint(path_, *run.model, run.adam, kSettings, world_).progress;
   EXPECT_EQ(back.epoch, 3);
   EXPECT_EQ(back.position, 1024);
   EXPECT_EQ(back.loss_sum, progress.loss_sum);
@@ -152,7 +152,7 @@ TEST_F(CheckpointTest, AWriteThatFailsLeavesTheOldCheckpoint) {
   signal(SIGXFSZ, handler);
   EXPECT_EQ(code, ErrorCode::kIo);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1) << "the old one alone";
-  EXPECT_EQ(load_checkpoint(path_, *run.model, run.adam, kSettings, world_).epoch, 1);
+  EXPECT_EQ(load_checkpoint(path_, *run.model, run.adam, kSettings, world_).progress.epoch, 1);
 }
 
 TEST_F(CheckpointTest, PyTorchReadsTheModelFile) {
