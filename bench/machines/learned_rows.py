@@ -4,6 +4,7 @@ killed, and the rate on interactions. Machines are network namespaces, each with
 
 Usage: learned_rows.py bits --data DIR --folder DIR [--bin FOLDER] [--machines 1,2,4] [--kills N] [--epochs N]
        learned_rows.py interactions --data DIR --folder DIR [--bin FOLDER] [--batches N] [--batch-size N] [--hidden N]
+                                    [--kills N] [--pause SECONDS]
 
   --folder DIR        where partitions, checkpoints and what everybody says go; it is made, and must not be there
   --edge-type NAME    whose links are learned (bits: listens, interactions: interacts); neighbours come by co_occurs
@@ -18,7 +19,8 @@ bits           a dataset of any cut, in as many partitions as there are machines
 interactions   a dataset in partitions, a machine with an owner and a trainer for each, no whole rows anywhere. `batches_per_s`
                of --batches (500); `learned_rows`, of `rows`; `state_bytes` of each owner; `checkpoint_seconds`: from the
                first file at an owner to the commit, of the empty one before the first batch, of one in the middle and of
-               that at the end; `peak_bytes`: `own` (shared memory once) and `all`, with mapped files
+               that at the end; with --kills (0) of owners, the first --pause (60) seconds after the empty checkpoint, also
+               `returns` and `batches_again`; `peak_bytes`: `own` (shared memory once) and `all`, with mapped files
                in memory, of all processes, and `of_a_server`, `of_a_trainer` and its worker the most
 
 Network namespaces are root's to make. Exit status 1: a loss differs, there were too few kills, or something failed.
@@ -188,22 +190,22 @@ def learning(options, batch_size, *more):
 
 
 class Killer:
-    """Kills an owner, starts it again at once, and does so again once the trainers had some time to come further."""
+    """Kills an owner, starts it again at once, and does so again once the trainers had `pause` seconds to come further."""
 
-    def __init__(self, start, machines, out):
-        self.start, self.machines, self.checkpoint = start, machines, out / "model.checkpoint"
+    def __init__(self, start, machines, out, pause, most=None):
+        self.start, self.machines, self.checkpoint, self.pause, self.most = start, machines, out / "model.checkpoint", pause, most
         self.random, self.kills, self.next = random.Random(1), 0, None
 
     def __call__(self):
         if self.next is None and self.checkpoint.exists():
-            self.next = time.monotonic() + 0.5
-        if self.next is None or time.monotonic() < self.next:
+            self.next = time.monotonic() + self.pause
+        if self.next is None or time.monotonic() < self.next or self.kills == self.most:
             return time.sleep(0.02)
         machine = self.random.choice(self.machines.all)
         machine.kill_server()
         self.start(machine)
         self.kills += 1
-        self.next = time.monotonic() + self.random.uniform(0.2, 1.2)
+        self.next = time.monotonic() + self.random.uniform(0.4, 2) * self.pause
 
 
 def learned(summary):
@@ -225,7 +227,7 @@ def with_kills(options, count, command, expected):
             machines.serve(machine, data, "256M")
         for machine in machines.all:
             start(machine)
-        killer = Killer(start, machines, folder / "out")
+        killer = Killer(start, machines, folder / "out", pause=0.6)
         begin = time.monotonic()
         found = machines.train(folder / "out", lambda m: [*machines.batches_of(m, data), *command], killer)
     return {"machines": count, "equal": learned(found) == expected, "kills": killer.kills, "returns": found["returns"],
@@ -242,7 +244,7 @@ def bits(options):
     for count in options.machines:
         runs.append(with_kills(options, count, command, expected))
         print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
-    good = all(run["equal"] and run["kills"] >= options.kills for run in runs)
+    good = all(run["equal"] and run["kills"] >= (10 if options.kills is None else options.kills) for run in runs)
     return {"bench": "learned_rows bits", "trainers": RANKS, "epochs": options.epochs, "batches": sum(
         row["batches"] for row in whole["epoch_rows"]), "loss_and_auc": expected, "runs": runs}, good
 
@@ -320,20 +322,28 @@ def interactions(options):
     command = learning(options, options.batch_size or 1024, "--epochs", 1, "--max-batches", options.batches, "--checkpoint-every",
                        options.batches // RANKS // 2 + 1, "--channel-size", "256M")
     with Machines(RANKS, options.folder / "machines", options) as machines:
-        for machine in machines.all:
+        def start(machine):
             machines.serve(machine, options.data, options.state_memory)
+        for machine in machines.all:
+            start(machine)
+        killer = Killer(start, machines, options.folder / "out", options.pause, options.kills or 0)
         begin = time.monotonic()
         with Watch(machines, options.folder / "out") as watch:
-            found = machines.train(options.folder / "out", lambda m: [*machines.batches_of(m, options.data), *command],
-                                   watch.checkpoint)
+            def beside():
+                watch.checkpoint()
+                killer()
+            found = machines.train(options.folder / "out", lambda m: [*machines.batches_of(m, options.data), *command], beside)
         seconds = time.monotonic() - begin
     row = found["epoch_rows"][0]
     owners = [{"tables": [{key: table[key] for key in ("name", "rows", "written", "bytes", "held_bytes")} for table in tables],
                "bytes": sum(table["bytes"] for table in tables)} for _, tables in sorted(watch.tables.items())]
     return {"bench": "learned_rows interactions", "data": meta["name"], "trainers": RANKS, "batches": row["batches"],
             "batch_size": options.batch_size or 1024, "hidden": options.hidden, "batches_per_s": row["batches_per_s"],
-            "loss": row["loss"], "valid_auc": row["valid_auc"], "rows": sum(table["rows"] for owner in owners for table in owner["tables"]),
-            "learned_rows": found["learned_rows"], "returns": found["returns"], "state_bytes": [owner["bytes"] for owner in owners],
+            "loss": row["loss"], "valid_auc": row["valid_auc"],
+            "rows": sum(table["rows"] for owner in owners for table in owner["tables"]),
+            "learned_rows": found["learned_rows"],
+            "kills": killer.kills, "returns": found["returns"],
+            "batches_again": found["batches_again"], "state_bytes": [owner["bytes"] for owner in owners],
             "owners": owners, "checkpoint_seconds": watch.checkpoints, "peak_bytes": watch.peak, "seconds": seconds}, True
 
 
@@ -344,7 +354,8 @@ def parse():
     for name, default in {"data": None, "folder": None, "bin": ROOT / "build/release/bin",
                           "torchrun": ROOT / ".venv/bin/torchrun"}.items():
         parser.add_argument("--" + name, type=pathlib.Path, default=default)
-    for name, default in {"kills": 10, "epochs": 5, "batches": 500, "batch_size": 0, "hidden": 64, "limit": 900}.items():
+    for name, default in {"kills": None, "pause": 60, "epochs": 5, "batches": 500, "batch_size": 0, "hidden": 64,
+                          "limit": 900}.items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=default)
     parser.add_argument("--machines", default="1,2,4")
     parser.add_argument("--edge-type")
