@@ -20,7 +20,7 @@ interactions   a dataset in partitions, a machine with an owner and a trainer fo
                of --batches (500); `learned_rows`, of `rows`; `state_bytes` of each owner; `checkpoint_seconds`: from the
                first file at an owner to the commit, of the empty one before the first batch, of one in the middle and of
                that at the end; with --kills (0) of owners, the first --pause (60) seconds after the empty checkpoint, also
-               `returns` and `batches_again`; `peak_bytes`: `own` (shared memory once) and `all`, with mapped files
+               `returns` and `batches_again`, which `batches_per_s` leaves out; `peak_bytes`: `own` (shared memory once) and `all`, with mapped files
                in memory, of all processes, and `of_a_server`, `of_a_trainer` and its worker the most
 
 Network namespaces are root's to make. Exit status 1: a loss differs, there were too few kills, or something failed.
