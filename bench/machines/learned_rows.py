@@ -366,6 +366,8 @@ def parse():
     options.machines = [int(count) for count in options.machines.split(",")]
     if any(count not in (1, 2, 4) for count in options.machines):
         sys.exit("--machines takes 1, 2 and 4, over which four trainers can be dealt")
+    if not (options.data / "meta.json").is_file():
+        sys.exit(f"learned_rows.py: {options.data} is no dataset; it has no meta.json")
     options.edge_type = options.edge_type or {"bits": "listens", "interactions": "interacts"}[options.what]
     relations = [edge_type["rel"] for edge_type in json.loads((options.data / "meta.json").read_text(encoding="utf-8"))["edge_types"]]
     options.without = [name for name in relations if name not in ("co_occurs", "rev_" + options.edge_type)]
