@@ -284,7 +284,7 @@ void StateOwner::ask_checkpoint(Table& table, const StateQuestion& question, Sta
     throw Error(ErrorCode::kCorrupt, fmt::format("a question about table '{}' names no checkpoint", name));
   CheckpointQuestion asked{.head = head, .numbers = {}, .shards = std::vector<ShardSum>(shards)};
   asked.numbers.assign(question.ids.begin(), question.ids.end());
-  std::memcpy(asked.shards.data(), question.rest.data(), shards * sizeof(ShardSum));
+  if (shards > 0) std::memcpy(asked.shards.data(), question.rest.data(), shards * sizeof(ShardSum));
   table.attempt = head.attempt;
   if (head.ask != StateAsk::kSave || table.tensor) return done(checkpoint(table, asked));
   table.embedding->when(
