@@ -9,6 +9,7 @@
 #include "core/base/parallel_ranges.h"
 #include "core/batch/nonfinite.h"
 #include "core/dataset/fingerprint.h"
+#include "core/dataset/node_keys.h"
 #include "partition_tool/edge_array_checks.h"
 #include "partition_tool/edge_arrays.h"
 #include "partition_tool/link_arrays.h"
@@ -74,6 +75,7 @@ class Builder {
   NodeTypeMeta describe_nodes(int type) const;
   EdgeTypeMeta describe_edges(const RawEdges& edges) const;
   void write_node_files(int type);
+  void copy_keys(int type);
   void write_remote_rows(int type, int p);
   void write_attr(int type, int number);
   void note_nonfinite(const std::string& attr, std::int64_t count);
@@ -113,7 +115,8 @@ NodeTypeMeta Builder::describe_nodes(int type) const {
                     .new_id_type = id_type(orders_[type].new_ids),
                     .attrs = described(nodes.attrs),
                     .splits = {},
-                    .num_classes = nodes.num_classes};
+                    .num_classes = nodes.num_classes,
+                    .keys = nodes.keys};
   for (const auto& [name, ids] : nodes.splits) node.splits[name] = std::ssize(ids);
   for (const IdArray& ranked : orders_[type].remote_rows)
     node.remote_rows.push_back(std::visit([](const auto& ids) { return std::ssize(ids); }, ranked));
@@ -166,6 +169,7 @@ void Builder::write_node_files(int type) {
           writer_.write(all_original_ids_path(node), std::span<const Id>(ids), {node.count});
         },
         order.new_ids);
+  if (node.has_keys()) copy_keys(type);
   for (const auto& [name, ids] : graph_.nodes[type].splits) {
     writer_.write(split_path(node, name), std::span(ids), {std::ssize(ids)});
     fingerprints_[0].add_split(type, name, ids);
@@ -176,6 +180,19 @@ void Builder::write_node_files(int type) {
     if (!meta().has_rows(node))
       writer_.write(original_ids_path(p, node), std::span(order.original).subspan(begin, rows), {rows});
     if (!order.remote_rows.empty()) write_remote_rows(type, p);
+  }
+}
+
+void Builder::copy_keys(int type) {
+  const NodeTypeMeta& node = meta().node_types[type];
+  const NodeKeys keys(graph_.nodes[type].keys_of, node);
+  if (node.keys.type == KeyType::kInt64) {
+    writer_.write(keys_path(node), keys.numbers(), {node.count});
+  } else if (node.keys.type == KeyType::kUuid) {
+    writer_.write(keys_path(node), keys.all_bytes(), {node.count, kUuidBytes});
+  } else {
+    writer_.write(keys_path(node), keys.all_bytes(), {std::ssize(keys.all_bytes())});
+    writer_.write(key_offsets_path(node), keys.offsets(), {node.count + 1});
   }
 }
 

@@ -11,40 +11,16 @@
 #include "core/base/limits.h"
 #include "core/base/parallel_ranges.h"
 #include "core/batch/nonfinite.h"
-#include "core/dataset/alias_table.h"
 #include "core/dataset/row_order.h"
-#include "core/dataset/time_codes.h"
 #include "partition_tool/edge_array_checks.h"
 #include "partition_tool/raw_attrs.h"
 #include "partition_tool/row_blocks.h"
+#include "partition_tool/row_tables.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr std::int64_t kEdgeBlockBytes = 8 << 20;
-
-template <class T>
-void widen(std::span<const std::byte> bytes, std::vector<double>& out) {
-  out.resize(bytes.size() / sizeof(T));
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    T value;
-    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    out[i] = static_cast<double>(value);
-  }
-}
-
-void to_doubles(ElementType type, std::span<const std::byte> bytes, std::vector<double>& out) {
-  switch (type) {
-    case ElementType::kFloat32:
-      return widen<float>(bytes, out);
-    case ElementType::kFloat64:
-      return widen<double>(bytes, out);
-    case ElementType::kInt32:
-      return widen<std::int32_t>(bytes, out);
-    default:  // check_weights_and_times has let no other through
-      return widen<std::int64_t>(bytes, out);
-  }
-}
 
 /// A thread's copy of an edge attribute's rows of one node.
 class RowReader {
@@ -202,11 +178,7 @@ void EdgeArrays::write_alias(const std::string& weight) {
 template <class Id>
 void EdgeArrays::write_alias(const std::string& weight, std::span<const Id> new_ids) {
   const RawEdgeAttr& attr = *find_attr(edges_.attrs, weight);
-  struct Record {
-    AliasEntry entry;
-    Id source, alias_source;
-  };
-  static_assert(sizeof(Record) == alias_entry_bytes(sizeof(Id)));
+  using Record = AliasRecord<Id>;
   struct Worker {
     RowReader reader;
     AliasBuilder builder;
@@ -225,12 +197,13 @@ void EdgeArrays::write_alias(const std::string& weight, std::span<const Id> new_
         [&](std::int64_t edges) { block.resize(edges); },
         [&](int number, std::int64_t node, std::int64_t begin, std::int64_t end) {
           Worker& worker = workers[number];
-          to_doubles(attr.type, worker.reader.read(node), worker.weights);
-          worker.entries.resize(end - begin);
+          weights_to_doubles(attr.type, worker.reader.read(node), worker.weights);
           worker.sources.resize(end - begin);
           edges_.csc.read_row(node, std::span(worker.sources));
+          for (Id& source : worker.sources) source = new_ids[source];
           try {
-            worker.builder.build(worker.weights, worker.entries);
+            alias_records<Id>(worker.builder, worker.weights, worker.sources, worker.entries,
+                              block.data() + begin);
           } catch (const Error& error) {
             const std::string where = edge_type_prefix(graph_, edges_) + file_prefix(attr);
             const std::size_t bad = first_bad_weight(worker.weights);
@@ -241,10 +214,6 @@ void EdgeArrays::write_alias(const std::string& weight, std::span<const Id> new_
                         fmt::format("{}weight '{}' of edge {}, which ends at node {}, {}", where, weight,
                                     worker.reader.edge_id(bad), node, why_bad(worker.weights[bad])));
           }
-          std::ranges::transform(
-              worker.entries, worker.sources, block.begin() + begin, [&](const AliasEntry& entry, Id source) {
-                return Record{entry, new_ids[source], new_ids[worker.sources[entry.alias]]};
-              });
         },
         [&] { file.write<Record>(block); });
     writer_.close(path, std::move(file));
@@ -294,16 +263,14 @@ void EdgeArrays::write_time_order(const std::string& time, std::span<const Id> n
         [&](int number, std::int64_t node, std::int64_t begin, std::int64_t end) {
           Worker& worker = workers[number];
           times.read(node, worker.edge_ids, worker.times);
-          order_row(worker.times, worker.order);
           worker.sources.resize(end - begin);
           edges_.csc.read_row(node, std::span(worker.sources));
-          std::ranges::copy(worker.order, orders.begin() + begin);
-          std::ranges::transform(worker.order, sorted.begin() + begin,
-                                 [&](std::uint32_t i) { return worker.times[i]; });
-          std::transform(sorted.begin() + begin, sorted.begin() + end, codes.begin() + begin,
-                         [&](std::int64_t t) { return time_code(bounds, t); });
-          std::ranges::transform(worker.order, indices.begin() + begin,
-                                 [&](std::uint32_t i) { return new_ids[worker.sources[i]]; });
+          for (Id& source : worker.sources) source = new_ids[source];
+          order_by_time<Id>(worker.times, bounds, worker.sources, worker.order,
+                            {.order = orders.data() + begin,
+                             .times = sorted.data() + begin,
+                             .codes = codes.data() + begin,
+                             .indices = indices.data() + begin});
         },
         [&] {
           order_file.write<std::uint32_t>(orders);

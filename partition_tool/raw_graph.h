@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "core/base/element_type.h"
+#include "core/dataset/dataset_meta.h"
 #include "partition_tool/hotness/neighbour_rows.h"
 
 namespace hopfeed {
@@ -118,6 +120,8 @@ struct RawNodes {
   std::vector<RawAttr> attrs;
   std::map<std::string, std::vector<std::int64_t>> splits;  // imported ids, in the imported order
   std::int64_t num_classes = 0;                             // 0: unknown
+  KeysMeta keys = {};                  // what users call them by: of a dataset that was read back
+  std::filesystem::path keys_of = {};  // that dataset's folder
 };
 
 /// A LinkBlock is consecutive links of an edge split.

@@ -187,8 +187,13 @@ auto node_row_reader(const Dataset& dataset, int node_type, const std::string& a
 
 RawNodes read_nodes(const Dataset& dataset, int node_type) {
   const NodeTypeMeta& node = dataset.meta().node_types[node_type];
-  RawNodes nodes{
-      .name = node.name, .count = node.count, .attrs = {}, .splits = {}, .num_classes = node.num_classes};
+  RawNodes nodes{.name = node.name,
+                 .count = node.count,
+                 .attrs = {},
+                 .splits = {},
+                 .num_classes = node.num_classes,
+                 .keys = node.keys,
+                 .keys_of = dataset.folder()};
   for (const auto& [name, count] : node.splits) {
     const auto ids = dataset.split(node_type, name);
     for (std::int64_t id : ids) {

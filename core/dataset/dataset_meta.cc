@@ -85,12 +85,36 @@ int EdgeTypeMeta::version() const {
   return has_links() ? kLinksDatasetVersion : kPlainDatasetVersion;
 }
 
+bool DatasetMeta::has_scales() const {
+  const auto has = [](const auto& type) { return any_has_scale(type.attrs); };
+  return std::ranges::any_of(node_types, has) || std::ranges::any_of(edge_types, has);
+}
+
 int DatasetMeta::version() const {
-  int version = kPlainDatasetVersion;
-  for (const NodeTypeMeta& node : node_types)
-    if (any_has_scale(node.attrs)) version = kScaledDatasetVersion;
+  int version = has_scales() ? kScaledDatasetVersion : kPlainDatasetVersion;
   for (const EdgeTypeMeta& edge : edge_types) version = std::max(version, edge.version());
+  if (std::ranges::any_of(node_types, &NodeTypeMeta::has_keys)) version = kKeysDatasetVersion;
   return version;
+}
+
+const char* to_string(KeyType type) {
+  switch (type) {
+    case KeyType::kNone:
+      return "none";
+    case KeyType::kInt64:
+      return "int64";
+    case KeyType::kString:
+      return "string";
+    case KeyType::kUuid:
+      return "uuid";
+  }
+  return "unknown";
+}
+
+KeyType key_type_from(const std::string& word) {
+  for (const KeyType type : {KeyType::kInt64, KeyType::kString, KeyType::kUuid})
+    if (word == to_string(type)) return type;
+  throw Error(ErrorCode::kInvalid, fmt::format("'{}' is no type of keys: int64, string or uuid", word));
 }
 
 bool DatasetMeta::has_original_ids() const {

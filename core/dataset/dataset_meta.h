@@ -12,7 +12,9 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 8;
+inline constexpr int kDatasetVersion = 9;
+/// Keys of nodes came with this version.
+inline constexpr int kKeysDatasetVersion = 9;
 /// Attributes whose rows have a scale (has_scale) came with this version.
 inline constexpr int kScaledDatasetVersion = 8;
 /// A dataset is written in the oldest version that holds all of it. Version 7 brought the sources in alias
@@ -39,6 +41,20 @@ const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string&
 /// Returns whether there is an attribute of that name that can be a time: one int64 for each node or edge.
 bool has_time(const std::vector<AttrMeta>& attrs, const std::string& name);
 
+/// KeyType says what users call the nodes of a type by in their tables; kNone: by their numbers.
+enum class KeyType { kNone, kInt64, kString, kUuid };
+/// "int64", "string", "uuid". Throws kInvalid for another word.
+const char* to_string(KeyType type);
+KeyType key_type_from(const std::string& word);
+
+/// KeysMeta are the keys of a node type, which lie in their order: a node's original id is its key's place.
+struct KeysMeta {
+  KeyType type = KeyType::kNone;
+  /// 32 hex digits: XXH3-128 of the keys in order, of each its bytes (of int64 and uuid 8 and 16; of a
+  /// string its length as 8 bytes before them).
+  std::string digest = {};
+};
+
 struct NodeTypeMeta {
   std::string name = "node";
   std::int64_t count = 0;
@@ -53,6 +69,8 @@ struct NodeTypeMeta {
   /// [P] counts the nodes of other partitions that each partition has copies of (its halo); empty: there are
   /// none.
   std::vector<std::int64_t> halo_nodes = {};
+  KeysMeta keys = {};
+  bool has_keys() const { return keys.type != KeyType::kNone; }
 };
 
 struct EdgeTypeMeta {
@@ -114,6 +132,8 @@ struct DatasetMeta {
   int reverse_edge_type(int edge_type) const;
   /// Returns the version of the format that meta.json says it is in.
   int version() const;
+  /// Returns whether rows of an attribute have a scale each.
+  bool has_scales() const;
   /// Returns whether the links of an edge split have labels.
   bool has_labels(const EdgeTypeMeta& edge, const std::string& split) const;
   /// Returns whether an edge type ends at the node type, so that row records name its original ids.
@@ -167,6 +187,12 @@ std::string hotness_path(int partition, const NodeTypeMeta& node);
 std::string remote_rows_path(int partition, const NodeTypeMeta& node);
 std::string new_ids_path(const NodeTypeMeta& node);
 std::string all_original_ids_path(const NodeTypeMeta& node);
+/// Keys of a node type: int64 [N], or uint8 [N, 16] of UUIDs, or the bytes of all strings, uint8 [B].
+std::string keys_path(const NodeTypeMeta& node);
+/// Where each string begins in these bytes, and the last ends: int64 [N + 1].
+std::string key_offsets_path(const NodeTypeMeta& node);
+/// Returns whether the file belongs to keys: machines that sample need none.
+bool is_keys_path(const std::string& path);
 std::string split_path(const NodeTypeMeta& node, const std::string& split);
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);

@@ -18,6 +18,11 @@ using nlohmann::json;
 
 constexpr const char* kFormatName = "hopfeed-dataset";
 
+bool is_hex(const std::string& text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
+}
+
 std::string hex64(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 // The manifest's checksum covers the text itself, its own digits taken as zeros. It is the first field, so
@@ -73,6 +78,18 @@ std::map<std::string, std::int64_t> read_splits(const MetaFields& in, const std:
   return splits;
 }
 
+KeysMeta read_keys(const MetaFields& in) {
+  KeysMeta keys;
+  try {
+    keys.type = key_type_from(in.text("type"));
+  } catch (const Error& error) {
+    in.fail(error.message());
+  }
+  keys.digest = in.text("digest");
+  if (keys.digest.size() != 32 || !is_hex(keys.digest)) in.fail("have a 'digest' that is not 32 hex digits");
+  return keys;
+}
+
 NodeTypeMeta read_node_type(const MetaFields& in, int partitions) {
   NodeTypeMeta node;
   node.name = in.name("name");
@@ -107,6 +124,7 @@ NodeTypeMeta read_node_type(const MetaFields& in, int partitions) {
   };
   node.remote_rows = read_others("remote_rows");
   node.halo_nodes = read_others("halo_nodes");
+  if (in.has("keys")) node.keys = read_keys(in.child(in.at("keys"), "keys of node type " + node.name));
   return node;
 }
 
@@ -146,11 +164,6 @@ json attrs_json(const std::vector<AttrMeta>& attrs) {
                     {"stride_bytes", attr.stride_bytes}});
   }
   return list;
-}
-
-bool is_hex(const std::string& text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
 // What weights and times name is a number per edge (of times: or per source node), each named once.
@@ -293,8 +306,10 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
       refuse_version(path, version, " with times");
   }
   if (meta.node_types.empty()) in.fail("has no node type");
-  if (version < kScaledDatasetVersion && meta.version() == kScaledDatasetVersion)
+  if (version < kScaledDatasetVersion && meta.has_scales())
     in.fail("has what its version does not know: rows with a scale");
+  if (version < kKeysDatasetVersion && meta.version() == kKeysDatasetVersion)
+    in.fail("has what its version does not know: keys of nodes");
   check_reverses(in, meta);
   check_halos(in, meta);
   if (version < kLinksDatasetVersion && std::ranges::any_of(meta.edge_types, &EdgeTypeMeta::has_links))
@@ -332,6 +347,8 @@ std::string format_meta(const DatasetMeta& meta) {
     if (node.splits.empty()) nodes.back()["splits"] = json::object();
     if (!node.remote_rows.empty()) nodes.back()["remote_rows"] = node.remote_rows;
     if (!node.halo_nodes.empty()) nodes.back()["halo_nodes"] = node.halo_nodes;
+    if (node.has_keys())
+      nodes.back()["keys"] = {{"type", to_string(node.keys.type)}, {"digest", node.keys.digest}};
   }
   json& edges = document["edge_types"] = json::array();
   for (const EdgeTypeMeta& edge : meta.edge_types) {

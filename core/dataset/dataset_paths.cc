@@ -68,6 +68,9 @@ std::string new_ids_path(const NodeTypeMeta& node) { return "nodes/" + node.name
 std::string all_original_ids_path(const NodeTypeMeta& node) {
   return "nodes/" + node.name + "/original_ids.npy";
 }
+std::string keys_path(const NodeTypeMeta& node) { return "keys/" + node.name + "/keys.npy"; }
+std::string key_offsets_path(const NodeTypeMeta& node) { return "keys/" + node.name + "/offsets.npy"; }
+bool is_keys_path(const std::string& path) { return path.starts_with("keys/"); }
 std::string split_path(const NodeTypeMeta& node, const std::string& split) {
   return "splits/" + node.name + "/" + split + ".npy";
 }

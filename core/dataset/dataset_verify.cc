@@ -12,6 +12,7 @@
 #include "core/dataset/fingerprint.h"
 #include "core/dataset/halo_files.h"
 #include "core/dataset/id_at.h"
+#include "core/dataset/node_keys.h"
 #include "core/dataset/row_order.h"
 #include "core/dataset/time_codes.h"
 
@@ -36,9 +37,12 @@ class Verifier {
   }
 
   void run() {
-    for (const auto& [name, file] : meta_.files) check_file(name, file);
+    const bool keys = std::filesystem::exists(path("keys"));
+    for (const auto& [name, file] : meta_.files)
+      if (keys || !is_keys_path(name)) check_file(name, file);
     for (int t = 0; t < dataset_.num_node_types(); ++t) {
       check_ids(t);
+      if (keys && meta_.node_types[t].has_keys()) check_keys(t);
       check_splits(t);
       for (std::size_t a = 0; a < meta_.node_types[t].attrs.size(); ++a) check_attr(t, static_cast<int>(a));
       for (int p = 0; p < meta_.partitions; ++p) check_hotness(t, p);
@@ -122,6 +126,18 @@ class Verifier {
                 fmt::format("entry {} says original id {}, new_ids says {}", i, id, originals[i]));
     }
     advance_file(file);
+  }
+
+  void check_keys(int t) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    const NodeKeys keys(dataset_.folder(), node);
+    if (const std::string found = keys.digest(); found != node.keys.digest)
+      damaged(path(keys_path(node)), "the keys' digest is " + found + ", meta.json says " + node.keys.digest);
+    for (std::int64_t i = 1; i < node.count; ++i)
+      if (!keys.less(i - 1, i))
+        damaged(path(keys_path(node)), fmt::format("key {} is not behind the one before it", i));
+    advance_file(keys_path(node));
+    if (node.keys.type == KeyType::kString) advance_file(key_offsets_path(node));
   }
 
   void check_splits(int t) {

@@ -71,55 +71,40 @@ DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions option
   refuse_inside_dataset(target_);
   parents_.make(target_.parent_path());
   sweep_abandoned(target_);
-  temporary_ = temporary_beside(target_);
-  fs::create_directory(temporary_, error);
-  if (error) throw_errno("cannot create " + temporary_.string(), error.value());
+  begin(temporary_beside(target_), options_.sync);
   FAILPOINT("dataset.write");
 }
 
 DatasetWriter::~DatasetWriter() {
   std::error_code ignored;  // a destructor can do no more; the next writer sweeps
-  if (!committed_) fs::remove_all(temporary_, ignored);
+  if (!committed_) fs::remove_all(temporary_folder(), ignored);
 }
 
-void DatasetWriter::require_room(std::uint64_t bytes) const { require_disk_room(temporary_, bytes, target_); }
-
-NpyWriter DatasetWriter::open(const std::string& relative, const std::string& descr,
-                              const std::vector<std::int64_t>& shape) {
-  const fs::path path = temporary_ / relative;
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (error) throw_errno("cannot create " + path.parent_path().string(), error.value());
-  return NpyWriter(path, descr, shape, options_.sync);
-}
-
-void DatasetWriter::close(const std::string& relative, NpyWriter writer) {
-  const NpyWriter::Result result = writer.finish();
-  const std::lock_guard lock(mutex_);
-  files_[relative] = {.bytes = result.bytes, .xxh3 = result.xxh3};
+void DatasetWriter::require_room(std::uint64_t bytes) const {
+  require_disk_room(temporary_folder(), bytes, target_);
 }
 
 void DatasetWriter::commit(DatasetMeta meta) {
-  meta.files = files_;
+  meta.files = files();
   const std::string text = format_meta(meta);
   if (text.size() > kMaxMetaBytes)
     throw Error(ErrorCode::kInvalid,
                 "meta.json would be larger than " + std::to_string(kMaxMetaBytes) + " bytes");
   parse_meta(text, (target_ / "meta.json").string());  // what we write, we can read
   const bool synced = options_.sync == Sync::kYes;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary_)) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary_folder())) {
     if (synced && entry.is_directory()) sync_folder(entry.path());
   }
-  AtomicFile manifest(temporary_ / "meta.json", "", options_.sync);
+  AtomicFile manifest(temporary_folder() / "meta.json", "", options_.sync);
   FAILPOINT("dataset.write");
   manifest.write(text);
   manifest.commit();
   if (FAILPOINT("dataset.write")) throw_errno("cannot write " + target_.string(), ENOSPC);
   // Exchange, so that at no moment a reader finds nothing; without an old dataset a plain rename does.
   const bool replaces = fs::exists(target_);
-  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
+  if (::renameat2(AT_FDCWD, temporary_folder().c_str(), AT_FDCWD, target_.c_str(),
                   replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
-    throw_errno("cannot rename " + temporary_.string() + " to " + target_.string(), errno);
+    throw_errno("cannot rename " + temporary_folder().string() + " to " + target_.string(), errno);
   }
   committed_ = true;
   parents_.keep();

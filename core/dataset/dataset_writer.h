@@ -3,13 +3,11 @@
 // it visible. What a killed writer left is swept by the next.
 #pragma once
 #include <filesystem>
-#include <mutex>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "core/dataset/array_folder.h"
 #include "core/dataset/dataset_meta.h"
-#include "core/dataset/npy.h"
 
 namespace hopfeed {
 
@@ -39,7 +37,7 @@ class MadeFolders {
   std::vector<std::filesystem::path> made_;  // outermost first
 };
 
-class DatasetWriter {
+class DatasetWriter : public ArrayFolder {
  public:
   /// Throws kInvalid where `folder` exists (unless overwrite is set and it is a hopfeed dataset or empty), is
   /// a link that leads nowhere or has a name that is not UTF-8, kIo where its parent cannot be written.
@@ -47,37 +45,16 @@ class DatasetWriter {
   explicit DatasetWriter(const std::filesystem::path& folder, DatasetWriterOptions options = {});
   /// Removes the temporary folder unless committed, and the parents that were made for it.
   ~DatasetWriter();
-  DatasetWriter(const DatasetWriter&) = delete;
-  DatasetWriter& operator=(const DatasetWriter&) = delete;
-
   /// Throws kNoSpace where the disk has fewer free bytes.
   void require_room(std::uint64_t bytes) const;
-  /// Opens one array for writing; folders are made on the way. Hand it back with `close`.
-  NpyWriter open(const std::string& relative, const std::string& descr,
-                 const std::vector<std::int64_t>& shape);
-  /// Finishes the array and notes size and checksum. May be called from several threads for different arrays.
-  void close(const std::string& relative, NpyWriter writer);
-  template <class T>
-  void write(const std::string& relative, std::span<const T> items, const std::vector<std::int64_t>& shape) {
-    NpyWriter writer =
-        open(relative, std::is_same_v<T, RowRecord> ? kRowRecordDescr : npy_descr(element_type_of<T>), shape);
-    writer.write(items);
-    close(relative, std::move(writer));
-  }
-
   /// Validates `meta` (files are filled in here), writes meta.json, syncs and renames. Afterwards the dataset
   /// is there.
   void commit(DatasetMeta meta);
 
-  /// Returns where the arrays lie until commit: for a writer that wants to read back what it wrote.
-  const std::filesystem::path& temporary_folder() const { return temporary_; }
-
  private:
   MadeFolders parents_;  // first: they go after what lies in them
-  std::filesystem::path target_, temporary_;
+  std::filesystem::path target_;
   DatasetWriterOptions options_;
-  std::mutex mutex_;  // guards files_
-  std::map<std::string, FileMeta> files_;
   bool committed_ = false;
 };
 

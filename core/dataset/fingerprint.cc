@@ -62,15 +62,11 @@ void Fingerprint::add_links(int edge_type, const std::string& name, LinkArray ar
               domain(kLinks, edge_type, 0, static_cast<int>(array)) ^ XXH3_64bits(name.data(), name.size())));
 }
 
-void Fingerprint::merge(const Fingerprint& other) {
-  low_ += other.low_;
-  high_ += other.high_;
-}
-
 std::string Fingerprint::finish(const DatasetMeta& meta) const {
   std::string text;
   for (const NodeTypeMeta& node : meta.node_types) {
     text += fmt::format("node {} {} {}\n", node.name, node.count, node.num_classes);
+    if (node.has_keys()) text += fmt::format("keys {} {}\n", to_string(node.keys.type), node.keys.digest);
     for (const AttrMeta& attr : node.attrs)
       text += fmt::format("attr {} {} {}\n", attr.name, to_string(attr.type), fmt::join(attr.shape, ","));
     for (const auto& [name, count] : node.splits) text += fmt::format("split {} {}\n", name, count);

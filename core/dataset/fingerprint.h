@@ -30,8 +30,17 @@ class Fingerprint {
   /// need not hold it.
   enum class LinkArray { kPairs, kLabels, kTimes };
   void add_links(int edge_type, const std::string& name, LinkArray array, XXH128_hash_t digest);
+  /// Sums are what was added so far, for others to go on from.
+  struct Sums {
+    std::uint64_t low = 0, high = 0;
+  };
+  Sums sums() const { return {low_, high_}; }
+  void add(const Sums& sums) {
+    low_ += sums.low;
+    high_ += sums.high;
+  }
   /// Adds what another thread gathered.
-  void merge(const Fingerprint& other);
+  void merge(const Fingerprint& other) { add(other.sums()); }
   /// Returns 32 hex digits over all that was added and the names, counts and attribute types of `meta`.
   std::string finish(const DatasetMeta& meta) const;
 

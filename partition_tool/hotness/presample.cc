@@ -11,6 +11,7 @@
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/batch/deal.h"
+#include "core/batch/field_names.h"
 #include "core/maker/batch_maker.h"
 #include "core/seeds/node_list.h"
 
@@ -62,7 +63,8 @@ std::vector<std::vector<std::int64_t>> count_reads(const Dataset& dataset,
           maker.write(block);
           const BatchView made_batch(block);
           for (int t = 0; t < dataset.num_node_types(); ++t) {
-            for (std::int64_t v : made_batch.get("n_id", Store::kNode, t).as<std::int64_t>()) ++own[t][v];
+            for (std::int64_t v : made_batch.get(batch_field::kDatasetId, Store::kNode, t).as<std::int64_t>())
+              ++own[t][v];
           }
           ++made;
           if (worker == 0 && options.progress) options.progress(made, deal.steps() * options.epochs);

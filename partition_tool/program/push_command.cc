@@ -23,8 +23,10 @@ void add_push_command(CommandLine& line, PushOptions& options) {
       "--checksum", options.checksum,
       "Find what is to be sent by checksums instead of sizes and times: mends files that were damaged "
       "there");
-  command.flag("--without-halos", options.without_halos,
+  command.flag("--without-halos", options.parts.without_halos,
                "Leave the halos of partitions out, for machines without room for them");
+  command.flag("--with-keys", options.parts.with_keys,
+               "Send the keys of nodes too, of a dataset that was imported from tables: sampling needs none");
   command.flag("--dry-run", options.dry_run,
                "Ask the machines and show what would go where; nothing is written");
   command.option("--json", options.json, "Write a report as JSON to this file", {.output = true});

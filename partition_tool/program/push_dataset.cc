@@ -278,7 +278,7 @@ class Push {
 
 void push_dataset(const PushOptions& options) {
   JsonReport report(options.json);
-  const PushPlan plan = plan_push(options.folder, options.to, options.without_halos);
+  const PushPlan plan = plan_push(options.folder, options.to, options.parts);
   if (!plan.left_out.empty())
     fmt::print(stderr, "hopfeed-partition: warning: {} of {} {} pushed nowhere\n",
                partitions_text(plan.left_out), plan.name, plan.left_out.size() == 1 ? "is" : "are");

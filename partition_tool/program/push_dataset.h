@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "partition_tool/program/push_plan.h"
+
 namespace hopfeed {
 
 struct PushOptions {
@@ -18,7 +20,8 @@ struct PushOptions {
   std::string ssh = "ssh", json;
   std::int64_t timeout = 60;
   std::size_t bandwidth = 0;
-  bool checksum = false, dry_run = false, without_halos = false;
+  bool checksum = false, dry_run = false;
+  PushParts parts;
 };
 
 /// Checks every machine before anything is written on one. Throws what plan_push and Rsync throw; kInvalid

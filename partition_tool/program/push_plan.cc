@@ -138,7 +138,7 @@ int partition_of_file(const std::string& relative) {
   return partition;
 }
 
-PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to, bool without_halos) {
+PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to, PushParts parts) {
   if (to.empty())
     throw Error(ErrorCode::kInvalid, "--to is required; give PARTITIONS=HOST:PATH, once for each machine");
   PushPlan plan{.name = folder, .folder = fs::absolute(folder).lexically_normal().string()};
@@ -151,7 +151,7 @@ PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to
         folder + " has no meta.json, so it is no hopfeed dataset; make one with hopfeed-partition import");
   plan.meta_text = read_text_file(manifest, kMaxMetaBytes);
   plan.meta = parse_meta(plan.meta_text, manifest.string());
-  plan.without_halos = without_halos;
+  plan.parts = parts;
   for (const std::string& text : to) plan.targets.push_back(parse_target(text));
   check_targets(plan);
   std::set<int> missing;
@@ -168,7 +168,8 @@ std::vector<PushFile> files_for(const PushPlan& plan, const PushTarget& target) 
   std::vector<PushFile> files;
   for (const auto& [path, file] : plan.meta.files) {
     const int partition = partition_of_file(path);
-    if (plan.without_halos && is_halo_path(path)) continue;
+    if (plan.parts.without_halos && is_halo_path(path)) continue;
+    if (!plan.parts.with_keys && is_keys_path(path)) continue;
     if (partition < 0 || std::ranges::binary_search(target.partitions, partition))
       files.push_back({.path = path, .bytes = file.bytes});
   }

@@ -29,6 +29,12 @@ struct PushFile {
   std::uint64_t bytes = 0;
 };
 
+/// PushParts are what machines can do without.
+struct PushParts {
+  bool without_halos = false;
+  bool with_keys = false;  // what users call nodes by
+};
+
 struct PushPlan {
   std::string name;    // the folder as it was typed
   std::string folder;  // absolute
@@ -36,13 +42,13 @@ struct PushPlan {
   std::string meta_text;
   std::vector<PushTarget> targets;
   std::vector<int> left_out;  // partitions that go to no machine
-  bool without_halos = false;
+  PushParts parts;
 };
 
 /// Reads the manifest and checks all that this machine knows. Throws kInvalid for a partition that the
 /// dataset lacks, a place that is named twice or is the dataset itself; kNotFound or kCorrupt for a file that
 /// is missing in the folder, or has another size.
-PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to, bool without_halos = false);
+PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to, PushParts parts = {});
 
 /// Returns all files but meta.json that the machine needs, by path.
 std::vector<PushFile> files_for(const PushPlan& plan, const PushTarget& target);

@@ -8,6 +8,7 @@
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/batch/deal.h"
+#include "core/batch/field_names.h"
 #include "core/maker/batch_maker.h"
 #include "core/seeds/node_list.h"
 
@@ -89,7 +90,7 @@ RemoteReads::RemoteReads(const Dataset& dataset, int reader, std::span<const std
     for (int t = 0; t < dataset.num_node_types(); ++t) {
       const std::vector<std::int64_t>& number_of = number_of_[static_cast<std::size_t>(t)];
       if (number_of.empty()) continue;
-      for (const std::int64_t id : batch.get("n_id", Store::kNode, t).as<std::int64_t>()) {
+      for (const std::int64_t id : batch.get(batch_field::kDatasetId, Store::kNode, t).as<std::int64_t>()) {
         const std::int64_t number = number_of[static_cast<std::size_t>(id)];
         ++(number == kOwnRow ? own_reads_ : remote_reads_);
         if (number == kOwnRow) continue;

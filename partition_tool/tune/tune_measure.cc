@@ -11,6 +11,7 @@
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/batch/deal.h"
+#include "core/batch/field_names.h"
 #include "core/batch/held_share.h"
 #include "core/maker/batch_maker.h"
 #include "core/seeds/node_list.h"
@@ -79,11 +80,9 @@ bool carries(const BatchOptions& batch, const std::string& attr) {
 
 TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> seeds,
                          const TunePassOptions& options) {
-  BatchOptions batch_options = options.batch;
-  batch_options.dataset_ids = true;
   const NodeList list(seeds, {.node_type = options.node_type});
   const Deal deal({.batch_size = options.batch_size}, list.size());
-  BatchMaker maker(dataset, list, batch_options, nullptr, absent_features());
+  BatchMaker maker(dataset, list, options.batch, nullptr, absent_features());
   TunePass pass{.epoch_batches = deal.steps()};
   for (int t = 0; t < dataset.num_node_types(); ++t) {
     pass.counts.emplace_back(dataset.num_nodes(t));
@@ -106,9 +105,11 @@ TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> s
     pass.ids.emplace_back(pass.counts.size());
     if (options.keep_trace) pass.trace.batches.emplace_back();
     for (int t = 0; t < dataset.num_node_types(); ++t) {
-      const auto ids = batch.get("n_id", Store::kNode, t).as<std::int64_t>();
+      const auto nodes = batch.get(batch_field::kNId, Store::kNode, t).as<std::int64_t>();
+      std::vector<std::int64_t>& ids = pass.ids.back()[t];
+      ids.resize(nodes.size());
+      dataset.dataset_ids(t, nodes, ids);
       for (const std::int64_t v : ids) ++pass.counts[t][v];
-      pass.ids.back()[t].assign(ids.begin(), ids.end());
       if (pass.places[t].empty()) continue;
       for (const std::int64_t v : ids) pass.trace.batches.back().push_back(pass.places[t][v]);
     }

@@ -9,6 +9,7 @@
 #include "python/module/errors.h"
 #include "python/module/state.h"
 #include "python/module/stream.h"
+#include "python/module/tables.h"
 #include "python/module/truncated_files.h"
 #include "stream/torchrun_environment.h"
 
@@ -24,6 +25,7 @@ NB_MODULE(_core, module) {
   hopfeed::python::bind_stream(module);
   hopfeed::python::bind_conversion(module);
   hopfeed::python::bind_state(module);
+  hopfeed::python::bind_tables(module);
   module.def("tell_world_size", &hopfeed::tell_world_size, nb::arg("world_size"),
              "How many trainers the run has, where the environment does not say it.");
   module.def(

@@ -312,7 +312,7 @@ TEST(GoldenDataset, OfEarlierVersions_AreRefusedAsSuch) {
       EXPECT_EQ(error.code(), ErrorCode::kVersion);
       EXPECT_NE(
           std::string(error.what())
-              .find("dataset version " + version + ", this hopfeed reads version 8: import the data again"),
+              .find("dataset version " + version + ", this hopfeed reads version 9: import the data again"),
           std::string::npos)
           << error.what();
     }
@@ -334,7 +334,7 @@ TEST(GoldenDataset, OfAnOlderVersion_IsReadUnlessItHasTimes) {
     EXPECT_EQ(error.code(), ErrorCode::kVersion);
     EXPECT_STREQ(
         error.what(),
-        "meta.json has dataset version 5 with times, this hopfeed reads version 8: import the data again");
+        "meta.json has dataset version 5 with times, this hopfeed reads version 9: import the data again");
   }
 }
 

@@ -31,11 +31,9 @@ TEST(TuneMeasure, CountsAreThoseOfTheEpochAndHitsThoseOfItsBatches) {
   EXPECT_EQ(pass.batches, pass.epoch_batches);
   EXPECT_EQ(pass.row_bytes, (std::vector<std::int64_t>{20}));
 
-  BatchOptions by_dataset_ids = batch;
-  by_dataset_ids.dataset_ids = true;
   const NodeList list(train, {});
   const Deal deal({.batch_size = 16}, list.size());
-  BatchMaker maker(dataset, list, by_dataset_ids);
+  BatchMaker maker(dataset, list, batch);
   const std::vector<HeldReads> curve = held_curve(dataset, pass, {{}});
   const std::vector<std::int64_t> sizes = held_sizes(dataset, pass);
   ASSERT_EQ(curve.size(), 101U);
@@ -49,7 +47,9 @@ TEST(TuneMeasure, CountsAreThoseOfTheEpochAndHitsThoseOfItsBatches) {
       if (percent == 0) bytes += static_cast<double>(block.bytes().size());
       HeldSplit split;
       const BatchView view(block.bytes());
-      split.split(view.n_id(), dataset.meta().node_types[0].partition_offsets, share);
+      std::vector<std::int64_t> ids(view.n_id().size());
+      dataset.dataset_ids(0, view.n_id(), ids);
+      split.split(ids, dataset.meta().node_types[0].partition_offsets, share);
       rows += view.total_nodes();
       held += std::ssize(split.held());
     }

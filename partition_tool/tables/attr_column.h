@@ -1,0 +1,18 @@
+// Finds the columns of a stream that arrays are made of, and refuses those of another type.
+#pragma once
+#include <string>
+
+#include "core/dataset/dataset_meta.h"
+#include "partition_tool/tables/arrow_stream.h"
+
+namespace hopfeed {
+
+/// Returns the number of the column that an attribute's rows are in. Throws kNotFound where there is none,
+/// kInvalid where it holds something else.
+std::size_t attr_column(const ArrowStream& stream, const AttrMeta& attr);
+/// Returns that of one number for each row.
+inline std::size_t number_column(const ArrowStream& stream, const std::string& name, ElementType type) {
+  return attr_column(stream, {.name = name, .type = type});
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,191 @@
+// See column_shard.h.
+#include "partition_tool/tables/column_shard.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <fstream>
+#include <span>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/mapped_file.h"
+#include "core/dataset/node_keys.h"
+#include "partition_tool/tables/shard_folder.h"
+
+namespace hopfeed {
+namespace {
+
+class ColumnShard {
+ public:
+  ColumnShard(ArrowStream& stream, const DatasetMeta& draft, const ColumnShardOptions& options,
+              const std::filesystem::path& folder)
+      : stream_(stream), draft_(draft), options_(options), out_(folder) {}
+
+  void run() {
+    if (options_.kind == "new_ids")
+      write_ids(new_ids_path(node()));
+    else if (options_.kind == "original_ids")
+      write_ids(all_original_ids_path(node()));
+    else if (options_.kind == "keys")
+      write_keys();
+    else if (options_.kind == "split")
+      write_split();
+    else if (options_.kind == "bounds")
+      write_bounds();
+    else
+      throw Error(ErrorCode::kInvalid, "no column of a dataset is called '" + options_.kind + "'");
+    out_.commit(std::move(shard_));
+  }
+
+ private:
+  const NodeTypeMeta& node() const { return draft_.node_types.at(static_cast<std::size_t>(options_.type)); }
+
+  void require_type(const ArrowType& wanted) const {
+    const ArrowType& found = stream_.type(0);
+    const bool fits = found.kind == wanted.kind && !found.is_list &&
+                      (found.kind != ArrowType::Kind::kNumbers || found.element == wanted.element) &&
+                      (found.kind != ArrowType::Kind::kFixedBytes || found.width == wanted.width);
+    require_valid(fits, fmt::format("a column of {} holds {} in each row, and {} is wanted", options_.kind,
+                                    to_string(found), to_string(wanted)));
+  }
+  void require_rows(std::int64_t wanted) const {
+    require_valid(stream_.rows() == wanted, fmt::format("a column of {} has {} rows, and {} are wanted",
+                                                        options_.kind, stream_.rows(), wanted));
+  }
+
+  /// Calls take(numbers) for each batch.
+  template <class Take>
+  void each_number(const Take& take) {
+    require_type({});
+    std::vector<std::int64_t> numbers;
+    while (const std::optional<ArrowBatch> batch = stream_.next()) {
+      numbers.resize(static_cast<std::size_t>(batch->rows()));
+      stream_.column_of(*batch, 0).read(0, batch->rows(), std::as_writable_bytes(std::span(numbers)));
+      take(std::span<const std::int64_t>(numbers));
+    }
+  }
+
+  void write_ids(const std::string& path) {
+    const ElementType type = node().new_id_type;
+    NpyWriter file = out_.open(path, npy_descr(type), {node().count});
+    std::vector<std::int32_t> narrow;
+    each_number([&](std::span<const std::int64_t> ids) {
+      for (const std::int64_t id : ids)
+        require_valid(id >= 0 && id < node().count,
+                      fmt::format("an id of node type '{}' is {}, and there are {} nodes", node().name, id,
+                                  node().count));
+      if (type == ElementType::kInt64) return file.write<std::int64_t>(ids);
+      narrow.assign(ids.begin(), ids.end());
+      file.write<std::int32_t>(narrow);
+    });
+    require_rows(node().count);
+    out_.close(path, std::move(file));
+  }
+
+  void write_split() {
+    const auto found = node().splits.find(options_.name);
+    require_valid(found != node().splits.end(), "the draft has no split '" + options_.name + "'");
+    std::vector<std::int64_t> all;
+    each_number([&](std::span<const std::int64_t> ids) { all.insert(all.end(), ids.begin(), ids.end()); });
+    require_rows(found->second);
+    out_.write<std::int64_t>(split_path(node(), options_.name), all, {found->second});
+    Fingerprint fingerprint;
+    fingerprint.add_split(options_.type, options_.name, all);
+    shard_.fingerprint = fingerprint.sums();
+  }
+
+  void write_bounds() {
+    std::vector<std::int64_t> all;
+    each_number(
+        [&](std::span<const std::int64_t> times) { all.insert(all.end(), times.begin(), times.end()); });
+    const EdgeTypeMeta& edge = draft_.edge_types.at(static_cast<std::size_t>(options_.type));
+    out_.write<std::int64_t>(time_bounds_path(edge, options_.name), all, {std::ssize(all)});
+  }
+
+  void write_keys() {
+    KeyDigest digest;
+    switch (node().keys.type) {
+      case KeyType::kNone:
+        throw Error(ErrorCode::kInvalid, "the draft has no keys of node type '" + node().name + "'");
+      case KeyType::kInt64: {
+        NpyWriter file = out_.open(keys_path(node()), npy_descr(ElementType::kInt64), {node().count});
+        each_number([&](std::span<const std::int64_t> keys) {
+          file.write<std::int64_t>(keys);
+          digest.add(std::as_bytes(keys));
+        });
+        require_rows(node().count);
+        out_.close(keys_path(node()), std::move(file));
+        break;
+      }
+      case KeyType::kUuid:
+        write_uuids(digest);
+        break;
+      case KeyType::kString:
+        write_strings(digest);
+        break;
+    }
+    shard_.key_digest = digest.finish();
+  }
+
+  void write_uuids(KeyDigest& digest) {
+    require_type({.kind = ArrowType::Kind::kFixedBytes, .width = kUuidBytes});
+    NpyWriter file = out_.open(keys_path(node()), npy_descr(ElementType::kUint8), {node().count, kUuidBytes});
+    std::vector<std::byte> keys;
+    while (const std::optional<ArrowBatch> batch = stream_.next()) {
+      keys.resize(static_cast<std::size_t>(batch->rows()) * kUuidBytes);
+      stream_.column_of(*batch, 0).read(0, batch->rows(), keys);
+      file.write_bytes(keys);
+      digest.add(keys);
+    }
+    require_rows(node().count);
+    out_.close(keys_path(node()), std::move(file));
+  }
+
+  /// How many bytes they have is known at the end, and an array's length stands before it: so they lie in a
+  /// file beside it first.
+  void write_strings(KeyDigest& digest) {
+    require_type({.kind = ArrowType::Kind::kText});
+    NpyWriter offsets =
+        out_.open(key_offsets_path(node()), npy_descr(ElementType::kInt64), {node().count + 1});
+    const std::filesystem::path plain = out_.temporary_folder() / "keys.bytes";
+    std::int64_t bytes = 0;
+    {
+      std::ofstream file(plain, std::ios::binary);
+      while (const std::optional<ArrowBatch> batch = stream_.next()) {
+        const ArrowColumn column = stream_.column_of(*batch, 0);
+        for (std::int64_t i = 0; i < batch->rows(); ++i) {
+          const std::string_view key = column.text(i);
+          offsets.write_one(bytes);
+          file.write(key.data(), std::ssize(key));
+          digest.add_string(key);
+          bytes += std::ssize(key);
+        }
+      }
+      file.flush();
+      if (!file) throw_errno("cannot write " + plain.string(), errno);
+    }
+    offsets.write_one(bytes);
+    require_rows(node().count);
+    out_.close(key_offsets_path(node()), std::move(offsets));
+    NpyWriter file = out_.open(keys_path(node()), npy_descr(ElementType::kUint8), {bytes});
+    if (bytes > 0) file.write_bytes(MappedFile(plain).bytes());
+    out_.close(keys_path(node()), std::move(file));
+    std::filesystem::remove(plain);
+  }
+
+  ArrowStream& stream_;
+  const DatasetMeta& draft_;
+  const ColumnShardOptions& options_;
+  ShardFolder out_;
+  Shard shard_;
+};
+
+}  // namespace
+
+void write_column_shard(ArrowStream& stream, const DatasetMeta& draft, const ColumnShardOptions& options,
+                        const std::filesystem::path& folder) {
+  if (!ShardFolder::is_there(folder)) ColumnShard(stream, draft, options, folder).run();
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,14 @@
+// A draft is what is known of a dataset before its first array is written: meta.json without checksum,
+// fingerprint and files. Every task that makes a part of it gets the same text.
+#pragma once
+#include <string>
+
+#include "core/dataset/dataset_meta.h"
+
+namespace hopfeed {
+
+/// Reads a draft: JSON as of meta.json, where attributes may lack their stride, and `keys` of a node type
+/// is the type of its keys alone. Throws kInvalid where meta.json could not be such.
+DatasetMeta parse_draft(const std::string& text);
+
+}  // namespace hopfeed
