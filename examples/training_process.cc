@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/program/progress_bar.h"
 #include "core/program/stop_signals.h"
+#include "examples/launch_environment.h"
 #include "stream/torchrun_environment.h"
 #include "trainer/device.h"
 #include "worker_mode/core_placement.h"
@@ -185,7 +186,12 @@ int training_main(CommandLine& line, int argc, char** argv, const std::function<
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);  // what goes wrong is said once, by us
   c10::initLogging();
   line.action([&] { translate_torch_errors("training", run); });
-  return program_main(line, argc, argv);
+  std::vector<std::string> words =
+      with_launch_environment({argv + 1, argv + argc}, [&](const char* option) { return line.has(option); });
+  std::vector<char*> all{argv[0]};
+  for (std::string& word : words) all.push_back(word.data());
+  all.push_back(nullptr);
+  return program_main(line, static_cast<int>(all.size()) - 1, all.data());
 }
 
 }  // namespace hopfeed

@@ -110,15 +110,16 @@ std::map<std::string, torch::Tensor> other_arrays(const BatchView& view, Store s
 }
 
 NodeTensors node_tensors(const BatchView& view, int type, const Place& place) {
-  NodeTensors nodes{
-      .x = find(view, "x", Store::kNode, type, place),
-      .y = find(view, "y", Store::kNode, type, place),
-      .n_id = find(view, "n_id", Store::kNode, type, place),
-      .num_sampled_nodes = find_counts(view, "num_sampled_nodes", Store::kNode, type),
-      .node_arrays = other_arrays(view, Store::kNode, type,
-                                  {"x", "y", batch_field::kNId, batch_field::kNumSampledNodes,
-                                   batch_field::kInputId, batch_field::kSeedIndex, batch_field::kBatchSize},
-                                  place)};
+  NodeTensors nodes{.x = find(view, "x", Store::kNode, type, place),
+                    .y = find(view, "y", Store::kNode, type, place),
+                    .n_id = find(view, "n_id", Store::kNode, type, place),
+                    .dataset_id = find(view, batch_field::kDatasetId, Store::kNode, type, place),
+                    .num_sampled_nodes = find_counts(view, "num_sampled_nodes", Store::kNode, type),
+                    .node_arrays = other_arrays(
+                        view, Store::kNode, type,
+                        {"x", "y", batch_field::kNId, batch_field::kDatasetId, batch_field::kNumSampledNodes,
+                         batch_field::kInputId, batch_field::kSeedIndex, batch_field::kBatchSize},
+                        place)};
   // Half floats are for storing and moving; layers compute in float32.
   if (nodes.x.defined() && (nodes.x.dtype() == torch::kFloat16 || nodes.x.dtype() == torch::kBFloat16))
     nodes.x = place.on_device() ? place.own(nodes.x.to(torch::kFloat32))

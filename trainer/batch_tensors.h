@@ -29,6 +29,7 @@ struct NodeTensors {
   torch::Tensor x;     // [n, ...] as stored, or float32; undefined where the batch carries none
   torch::Tensor y;     // [n] int64, -1 for a node without a label; undefined where the batch carries none
   torch::Tensor n_id;  // int64 [n]
+  torch::Tensor dataset_id;                     // int64 [n]; undefined unless asked for
   std::vector<std::int64_t> num_sampled_nodes;  // [h + 1]; empty in a bidirectional batch
   /// It has by name: further attributes [n, ...]; of disjoint batches `batch` [n], of the seeds' type
   /// `seed_time` [B].

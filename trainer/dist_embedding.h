@@ -33,13 +33,14 @@ class StateLost : public Error {
   using Error::Error;
 };
 
-/// Calls `body`; the owners' word that state is gone becomes a StateLost.
+/// Calls `body`; the owners' word that state is gone, or that a rank is, becomes a StateLost.
 template <class Body>
 auto or_lost(const Body& body) {
   try {
     return body();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kPeerDied) throw StateLost(error.code(), error.message());
+    if (error.code() == ErrorCode::kPeerDied || error.code() == ErrorCode::kStateLost)
+      throw StateLost(error.code(), error.message());
     throw;
   }
 }

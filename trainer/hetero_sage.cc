@@ -77,7 +77,7 @@ void HeteroSageImpl::make_embeddings(const HopTypes& reach) {
 torch::Tensor HeteroSageImpl::input(int node_type, const NodeTensors& in) {
   const torch::Dtype dtype = parameters().front().scalar_type();
   DistEmbedding& embedding = embeddings_[static_cast<std::size_t>(node_type)];
-  if (!embedding.is_empty()) return embedding->forward(in.n_id).to(dtype);
+  if (!embedding.is_empty()) return embedding->forward(ids_of_rows(embedding, in)).to(dtype);
   return input_features(nodes(node_type), in, dtype);
 }
 

@@ -35,10 +35,8 @@ std::uint32_t attempt_in(const Error& error) {
 }
 
 bool may_be_tried_again(const Error& error) {
-  const auto says = [&](const char* words) { return error.message().find(words) != std::string::npos; };
-  return error.code() == ErrorCode::kPeerDied ||
-         (error.code() == ErrorCode::kInvalid &&
-          (says("is learned by another run") || says("is learned by attempt")));
+  return error.code() == ErrorCode::kPeerDied || error.code() == ErrorCode::kStateLost ||
+         error.code() == ErrorCode::kBusy;
 }
 
 std::uint64_t new_run() {
@@ -152,9 +150,9 @@ void LearnedState::open_at(DistEmbeddingImpl& table, const StateCheckpoint* chec
 void LearnedState::open_as_it_is(DistEmbeddingImpl& table, std::int64_t steps) {
   table.open(network_, dataset_, rank());
   if (table.rows().next_step() != steps)
-    throw Error(ErrorCode::kPeerDied, "owners of table '" + table.spec().name + "' have applied " +
-                                          std::to_string(table.rows().next_step()) + " steps and not " +
-                                          std::to_string(steps) + "; go back to a checkpoint");
+    throw Error(ErrorCode::kStateLost, "owners of table '" + table.spec().name + "' have applied " +
+                                           std::to_string(table.rows().next_step()) + " steps and not " +
+                                           std::to_string(steps) + "; go back to a checkpoint");
 }
 
 /// Rank 0 has every table as it is to be before another rank opens it. Returns why this rank has not all of
@@ -244,17 +242,19 @@ DistEmbedding learned_rows_of(const Owners& owners, const NodeTypeMeta& type, st
 }
 
 void require_ids_of_rows(const Owners& owners, const BatchOptions& batch, const std::string& model) {
-  require_valid(owners.network != nullptr || !batch.dataset_ids,
-                model + "'s learned rows go by original ids; leave " + marked("dataset_ids") + " out");
   require_valid(owners.network == nullptr || batch.dataset_ids,
                 model + "'s learned rows at owners go by dataset ids; sample with " + marked("dataset_ids"));
+}
+
+const torch::Tensor& ids_of_rows(DistEmbedding& rows, const NodeTensors& nodes) {
+  return rows->at_owners() ? nodes.dataset_id : nodes.n_id;
 }
 
 void look_at_rows(std::vector<DistEmbedding>& rows, const TypedBatchTensors& batch) {
   for (std::size_t t = 0; t < rows.size(); ++t) {
     if (rows[t].is_empty()) continue;
     const bool any = batch.nodes[t].num_nodes() > 0;
-    rows[t]->look(any ? batch.nodes[t].n_id : torch::empty({0}, torch::kInt64));
+    rows[t]->look(any ? ids_of_rows(rows[t], batch.nodes[t]) : torch::empty({0}, torch::kInt64));
   }
 }
 

@@ -105,9 +105,12 @@ class LearnedState {
 /// Returns the learned rows of a node type, whole or at owners.
 DistEmbedding learned_rows_of(const Owners& owners, const NodeTypeMeta& type, std::int64_t width,
                               std::uint64_t seed, double lr);
-/// Throws kInvalid unless batches name nodes as their learned rows do: by original ids where these lie whole,
-/// else by dataset ids. `model` is for the message.
+/// Throws kInvalid where learned rows lie at owners, which go by dataset ids, and batches do not carry these.
+/// `model` is for the message.
 void require_ids_of_rows(const Owners& owners, const BatchOptions& batch, const std::string& model);
+/// Returns the ids that a batch's nodes have in `rows`: dataset ids at owners, original ids where rows lie
+/// whole.
+const torch::Tensor& ids_of_rows(DistEmbedding& rows, const NodeTensors& nodes);
 /// Asks ahead for what a batch reads of each.
 void look_at_rows(std::vector<DistEmbedding>& rows, const TypedBatchTensors& batch);
 /// Steps each, also behind one that has lost its state: else other ranks would wait for the others' steps.

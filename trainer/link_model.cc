@@ -64,7 +64,7 @@ void LinkModelImpl::make_embeddings(const HopTypes& types) {
 
 torch::Tensor LinkModelImpl::input(int node_type, const NodeTensors& nodes) {
   DistEmbedding& embedding = embeddings_[static_cast<std::size_t>(node_type)];
-  if (!embedding.is_empty()) return embedding->forward(nodes.n_id);
+  if (!embedding.is_empty()) return embedding->forward(ids_of_rows(embedding, nodes));
   return input_features(options_.dataset.node_types[static_cast<std::size_t>(node_type)], nodes,
                         torch::kFloat32);
 }

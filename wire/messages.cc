@@ -11,9 +11,10 @@ namespace hopfeed::wire {
 namespace {
 
 /// The codes of errors on the wire, which stay what they are whatever happens to the enum.
-constexpr ErrorCode kCodes[] = {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kCorrupt,
-                                ErrorCode::kVersion, ErrorCode::kIo,       ErrorCode::kNoSpace,
-                                ErrorCode::kTimeout, ErrorCode::kPeerDied, ErrorCode::kUnsupported};
+constexpr ErrorCode kCodes[] = {ErrorCode::kInvalid,   ErrorCode::kNotFound, ErrorCode::kCorrupt,
+                                ErrorCode::kVersion,   ErrorCode::kIo,       ErrorCode::kNoSpace,
+                                ErrorCode::kTimeout,   ErrorCode::kPeerDied, ErrorCode::kUnsupported,
+                                ErrorCode::kStateLost, ErrorCode::kBusy};
 
 std::uint16_t number_of(ErrorCode code) {
   for (std::size_t i = 0; i < std::size(kCodes); ++i)

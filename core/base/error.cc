@@ -25,6 +25,10 @@ const char* to_string(ErrorCode code) {
       return "timeout";
     case ErrorCode::kPeerDied:
       return "peer died";
+    case ErrorCode::kStateLost:
+      return "state lost";
+    case ErrorCode::kBusy:
+      return "busy";
     case ErrorCode::kUnsupported:
       return "unsupported";
   }

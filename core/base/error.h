@@ -23,6 +23,8 @@ enum class ErrorCode {
   kNoSpace,      // memory or disk would not suffice
   kTimeout,      // a deadline passed
   kPeerDied,     // a process that was relied on is gone
+  kStateLost,    // state of training that was held elsewhere is gone; all ranks go back to a checkpoint
+  kBusy,         // another run has it; it may be free later
   kUnsupported,  // valid, but not offered
 };
 

@@ -32,8 +32,8 @@ struct BatchRecord {
   double left = 0;   // and for what comes after it; or `released`, where that was earlier
 };
 
-/// DeviceForm is a batch whose large arrays lie in the memory of a GPU: n_id, batch, edge_index, e_id and all
-/// attributes.
+/// DeviceForm is a batch whose large arrays lie in the memory of a GPU: n_id, dataset_id, batch, edge_index,
+/// e_id and all attributes.
 struct DeviceForm {
   BatchView head;                   // the block on the host, where those arrays are not written
   const std::byte* data = nullptr;  // the whole block on the device, good for any stream from now on

@@ -79,7 +79,7 @@ struct BatchOptions {
   Subgraph subgraph = Subgraph::kDirectional;  // of the others edges and nodes are not told apart by hops
   bool keep_orig_edges = false;  // with bidirectional: the drawn edges too (_orig_edge_index), and their hops
   bool edge_ids = false;         // field e_id: original edge positions
-  bool dataset_ids = false;      // n_id in the dataset's own order instead of original ids
+  bool dataset_ids = false;      // field dataset_id: ids in the dataset's own order, by partition
   std::optional<std::vector<std::string>> attrs =
       std::nullopt;                          // node attributes to gather ("x", "y"); all where not set
   std::vector<std::string> edge_attrs = {};  // edge attributes to gather

@@ -129,7 +129,7 @@ void visit_contents(BatchOptions& batch, FieldVisitor& fields) {
                .group = "contents"},
               batch.edge_ids);
   fields.flag({.name = "dataset_ids",
-               .help = "n_id in the dataset's own order instead of original ids",
+               .help = "Carry the id of each node in the dataset's own order, by partition: field dataset_id",
                .group = "contents"},
               batch.dataset_ids);
 }

@@ -9,7 +9,8 @@ namespace hopfeed {
 
 namespace batch_field {
 // These are fields of node types.
-inline constexpr std::string_view kNId = "n_id", kNumSampledNodes = "num_sampled_nodes", kBatch = "batch",
+inline constexpr std::string_view kNId = "n_id", kDatasetId = "dataset_id",
+                                  kNumSampledNodes = "num_sampled_nodes", kBatch = "batch",
                                   kInputId = "input_id", kBatchSize = "batch_size", kSeedIndex = "seed_index",
                                   kSeedTime = "seed_time";
 // These are fields of edge types.
@@ -24,14 +25,26 @@ inline constexpr std::string_view kEdgeLabelIndex = "edge_label_index", kEdgeLab
 inline constexpr std::string_view kWalks = "walks";
 }  // namespace batch_field
 
-inline constexpr std::string_view kBatchFields[] = {
-    batch_field::kNId,         batch_field::kNumSampledNodes, batch_field::kBatch,
-    batch_field::kInputId,     batch_field::kBatchSize,       batch_field::kSeedIndex,
-    batch_field::kSeedTime,    batch_field::kEdgeIndex,       batch_field::kNumSampledEdges,
-    batch_field::kEId,         batch_field::kOrigEdgeIndex,   batch_field::kEdgeLabelIndex,
-    batch_field::kEdgeLabel,   batch_field::kEdgeLabelTime,   batch_field::kSrcIndex,
-    batch_field::kDstPosIndex, batch_field::kDstNegIndex,     batch_field::kNumNegativeRetries,
-    batch_field::kWalks};
+inline constexpr std::string_view kBatchFields[] = {batch_field::kNId,
+                                                    batch_field::kDatasetId,
+                                                    batch_field::kNumSampledNodes,
+                                                    batch_field::kBatch,
+                                                    batch_field::kInputId,
+                                                    batch_field::kBatchSize,
+                                                    batch_field::kSeedIndex,
+                                                    batch_field::kSeedTime,
+                                                    batch_field::kEdgeIndex,
+                                                    batch_field::kNumSampledEdges,
+                                                    batch_field::kEId,
+                                                    batch_field::kOrigEdgeIndex,
+                                                    batch_field::kEdgeLabelIndex,
+                                                    batch_field::kEdgeLabel,
+                                                    batch_field::kEdgeLabelTime,
+                                                    batch_field::kSrcIndex,
+                                                    batch_field::kDstPosIndex,
+                                                    batch_field::kDstNegIndex,
+                                                    batch_field::kNumNegativeRetries,
+                                                    batch_field::kWalks};
 
 constexpr bool is_batch_field(std::string_view name) {
   return std::ranges::find(kBatchFields, name) != std::ranges::end(kBatchFields);

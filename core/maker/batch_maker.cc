@@ -114,13 +114,11 @@ struct BatchMaker::Impl {
   void write_nodes(int t) {
     const SampledNodes& nodes = sample->nodes[t];
     std::int64_t* out = writer.data<std::int64_t>(arrays.n_id[t]);
-    if (options.dataset_ids) {
-      std::ranges::copy(nodes.dataset_ids, out);
-    } else {
-      std::ranges::copy(nodes.original_ids, out);  // those whose rows the sampler has read anyway
-      const std::size_t known = nodes.original_ids.size();
-      dataset.original_ids(t, nodes.dataset_ids.subspan(known), out + known);
-    }
+    std::ranges::copy(nodes.original_ids, out);  // those whose rows the sampler has read anyway
+    const std::size_t known = nodes.original_ids.size();
+    dataset.original_ids(t, nodes.dataset_ids.subspan(known), out + known);
+    if (options.dataset_ids)
+      std::ranges::copy(nodes.dataset_ids, writer.data<std::int64_t>(arrays.dataset_id[t]));
     if (options.trees()) seeds->write_owners(nodes.trees, writer.data<std::int64_t>(arrays.batch[t]));
     if (options.hops_told())
       std::ranges::copy(nodes.per_hop, writer.data<std::int64_t>(arrays.num_sampled_nodes[t]));

@@ -14,8 +14,8 @@ namespace hopfeed {
 namespace field = batch_field;
 
 void BlockArrays::Places::clear() {
-  for (std::vector<int>* list : {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id, &num_sampled_edges,
-                                 &sampled, &features, &held})
+  for (std::vector<int>* list : {&n_id, &dataset_id, &num_sampled_nodes, &batch, &edge_index, &e_id,
+                                 &num_sampled_edges, &sampled, &features, &held})
     list->clear();
   seeds = {};
 }
@@ -49,6 +49,9 @@ void BlockArrays::lay_out(const Counts& counts, BlockWriter& out, Places& at) co
   for (int t = 0; t < dataset_.num_node_types(); ++t) {
     at.n_id.push_back(
         out.add({.name = field::kNId, .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
+    if (options_.dataset_ids)
+      at.dataset_id.push_back(out.add(
+          {.name = field::kDatasetId, .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
     if (options_.hops_told())
       at.num_sampled_nodes.push_back(
           out.add({.name = field::kNumSampledNodes, .store = Store::kNode, .type = t, .shape = {hops_ + 1}}));

@@ -25,8 +25,8 @@ class BlockArrays {
   };
   /// Places are the numbers of the arrays in the block, per type; empty: not in these batches.
   struct Places {
-    std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled, features,
-        held;
+    std::vector<int> n_id, dataset_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled,
+        features, held;
     SeedArrays seeds;
     void clear();
   };

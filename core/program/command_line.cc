@@ -284,6 +284,10 @@ bool CommandLine::parse(int argc, char** argv) {
   }
 }
 
+bool CommandLine::has(const std::string& option) const {
+  return app_->cli->get_option_no_throw(option) != nullptr;
+}
+
 bool CommandLine::given(const std::string& option) const {
   const CLI::Option* const found = app_->cli->get_option_no_throw(option);
   return found != nullptr && found->count() > 0;

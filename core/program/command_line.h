@@ -92,6 +92,8 @@ class CommandLine {
   void action(std::function<void()> action);
 
   const std::string& name() const { return name_; }
+  /// Whether this command has this option ("--seed").
+  bool has(const std::string& option) const;
   /// Whether this option ("--seed") of this command was given. From parse() on.
   bool given(const std::string& option) const;
   /// False where --help was asked for, and shown. Throws kInvalid naming the option or argument.

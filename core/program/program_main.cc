@@ -25,6 +25,8 @@ int exit_code(ErrorCode code) {
     case ErrorCode::kNoSpace:
     case ErrorCode::kTimeout:
     case ErrorCode::kPeerDied:
+    case ErrorCode::kStateLost:
+    case ErrorCode::kBusy:
       return 1;
     default:
       return 2;

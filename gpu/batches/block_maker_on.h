@@ -158,7 +158,7 @@ class BlockMakerOn final : public BlockMaker {
     auto ids = std::make_unique<Ids>(backend());
     const std::vector<std::int64_t>& offsets =
         dataset_.meta().node_types[static_cast<std::size_t>(t)].partition_offsets;
-    for (int p = 0; engine_ != nullptr && !options_.dataset_ids && p < dataset_.meta().partitions; ++p) {
+    for (int p = 0; engine_ != nullptr && p < dataset_.meta().partitions; ++p) {
       const OriginalIds from = dataset_.original_ids(t, p);
       ids->host_parts.push_back(ids_on_device(from, p));
     }
@@ -260,13 +260,12 @@ class BlockMakerOn final : public BlockMaker {
     const auto type = static_cast<std::size_t>(t);
     const SampledNodes& nodes = sample_of().nodes[type];
     const std::uint64_t count = nodes.dataset_ids.size();
-    auto* out = on_device<std::int64_t>(places_.n_id[type]);
+    backend().launch(count, WriteOriginalIds{nodes.dataset_ids.data(), node_mask(), nodes.original_ids.data(),
+                                             nodes.original_ids.size(), memory_->ids[type]->view,
+                                             on_device<std::int64_t>(places_.n_id[type])});
     if (options_.dataset_ids)
-      backend().launch(count, WriteDatasetIds{nodes.dataset_ids.data(), node_mask(), out});
-    else
-      backend().launch(count,
-                       WriteOriginalIds{nodes.dataset_ids.data(), node_mask(), nodes.original_ids.data(),
-                                        nodes.original_ids.size(), memory_->ids[type]->view, out});
+      backend().launch(count, WriteDatasetIds{nodes.dataset_ids.data(), node_mask(),
+                                              on_device<std::int64_t>(places_.dataset_id[type])});
     if (!options_.trees()) return;
     if (t == 0) send_owners();
     backend().launch(count, WriteOwners{nodes.dataset_ids.data(), node_bits_, memory_->owners.data(),

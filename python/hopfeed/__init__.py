@@ -7,6 +7,7 @@
 from hopfeed.batch import Batch, Block
 from hopfeed.dataset import Dataset
 from hopfeed.errors import (
+    BusyError,
     CorruptError,
     DeadlineError,
     Error,
@@ -29,6 +30,7 @@ from hopfeed.version import __version__
 __all__ = [
     "Batch",
     "Block",
+    "BusyError",
     "CorruptError",
     "Dataset",
     "DeadlineError",

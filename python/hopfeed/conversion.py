@@ -37,7 +37,7 @@ _SPLITS = {"train_mask": "train", "val_mask": "valid", "test_mask": "test"}
 _ELSEWHERE = "; the graph is converted to a folder there, cache_dir= names another"
 # Names that batches have of their own; an attribute of such a name is read in Python.
 _TAKEN = {
-    "n_id", "batch", "batch_size", "input_id", "seed_index", "seed_time", "num_sampled_nodes", "edge_index", "e_id",
+    "n_id", "dataset_id", "batch", "batch_size", "input_id", "seed_index", "seed_time", "num_sampled_nodes", "edge_index", "e_id",
     "num_sampled_edges", "_orig_edge_index", "walks", "hotness", "original_ids", "edge_label_index", "edge_label",
     "edge_label_time", "src_index", "dst_pos_index", "dst_neg_index", "num_negative_retries",
 }  # fmt: skip

@@ -34,7 +34,7 @@ class DistEmbedding(torch.nn.Module):
 
         emb = hopfeed.torch.DistEmbedding(owners, "papers", "paper", 64, lr=0.01)
         for batch in loader:                       # dataset_ids=True
-            x = emb(batch.n_id)
+            x = emb(batch.dataset_id)
             loss(model(x, batch)).backward()
             emb.step()
 
@@ -42,7 +42,7 @@ class DistEmbedding(torch.nn.Module):
     is the mean over the ranks. Sums are made in the order of lookups, then in that of ranks, so rows have the same bits over any
     number of servers. There are no parameters: torch's optimizers and ``DistributedDataParallel`` leave the rows alone.
 
-    **Ids are dataset ids**: those that a loader gives in ``n_id`` with ``dataset_ids=True``.
+    **Ids are dataset ids**: those that a loader gives in ``dataset_id`` with ``dataset_ids=True``.
 
     Args:
         owners: what :func:`hopfeed.state.connect` gave.

@@ -63,6 +63,12 @@ class StateLost(PeerDiedError):
     code = "state lost"
 
 
+class BusyError(Error):
+    """Another run has it, and it may be free later: a table of state that others learn."""
+
+    code = "busy"
+
+
 class UnsupportedError(Error, NotImplementedError):
     """Valid, but not offered."""
 
@@ -81,6 +87,7 @@ _CLASSES = {
         DeadlineError,
         PeerDiedError,
         StateLost,
+        BusyError,
         UnsupportedError,
     )
 }

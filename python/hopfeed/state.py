@@ -152,8 +152,8 @@ class DistTensor:
     """A row for each node of a type, spread over the servers that own the partitions. Any process reads and writes rows at any
     time; DGL has the like by this name.
 
-    **Ids are dataset ids**: those that a loader gives in ``n_id`` with ``dataset_ids=True``, whose batches are otherwise the
-    same. Original ids, which it gives by default, cannot be told from them, and would be other rows.
+    **Ids are dataset ids**: those that a loader gives in ``dataset_id`` with ``dataset_ids=True``. Original ids, those of
+    ``n_id``, cannot be told from them, and would be other rows.
 
     What is written is done exactly once, whatever happens to connections. Writes of one process to a row are done in their
     order, those of several in any. Whoever opens a table by a name that is there gets that one, and has to say the same of it.

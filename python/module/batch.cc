@@ -90,8 +90,8 @@ nb::object dequantised(const ArrayView& array, bool torch) {
 
 /// Whether an array of a batch on a device lies there: those do that DeviceForm names.
 bool lies_on_device(const ArrayView& array) {
-  constexpr std::array kLarge{batch_field::kNId, batch_field::kBatch, batch_field::kEdgeIndex,
-                              batch_field::kEId};
+  constexpr std::array kLarge{batch_field::kNId, batch_field::kDatasetId, batch_field::kBatch,
+                              batch_field::kEdgeIndex, batch_field::kEId};
   return std::ranges::find(kLarge, array.name) != kLarge.end() || !is_batch_field(array.name);
 }
 

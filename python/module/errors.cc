@@ -11,18 +11,12 @@ namespace {
 /// hopfeed.errors.class_of, kept for as long as the process lives.
 PyObject* class_of = nullptr;
 
-void raise(const char* code, const Error& error) {
-  const nb::object type = nb::handle(class_of)(code);
-  PyErr_SetString(type.ptr(), error.what());
-}
-
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const StateLost& error) {
-    raise("state lost", error);
   } catch (const Error& error) {
-    raise(to_string(error.code()), error);
+    const nb::object type = nb::handle(class_of)(to_string(error.code()));
+    PyErr_SetString(type.ptr(), error.what());
   }
 }
 

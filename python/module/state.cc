@@ -73,28 +73,12 @@ class WaitsFor {
   WaitsFor& operator=(const WaitsFor&) = delete;
 };
 
-/// Whether an owner has said that the table of before is gone (state/owner): it was started again, a step has
-/// failed half-way, or others have begun the table anew, so that the question is invalid there. Others that
-/// died are ranks, or owners that are away.
-bool tells_of_lost_state(const Error& error) {
-  const auto says = [&](std::string_view words) {
-    return std::string_view(error.what()).find(words) != std::string_view::npos;
-  };
-  if (error.code() == ErrorCode::kInvalid) return says("was begun anew by another run or attempt");
-  return error.code() == ErrorCode::kPeerDied && says("go back to a checkpoint");
-}
-
 /// Does `body` without the GIL.
 template <class Body>
 auto waiting(const std::atomic<bool>& table_closes, Body body) {
   const nb::gil_scoped_release released;
   const WaitsFor waits(table_closes);
-  try {
-    return body();
-  } catch (const Error& error) {
-    if (tells_of_lost_state(error)) throw StateLost(error.code(), error.message());
-    throw;
-  }
+  return body();
 }
 
 // ---- owners
@@ -259,7 +243,7 @@ class PythonRows {
   /// removed end nothing.
   enum class Purpose { kLearn, kFiles };
   static bool ends(const Error& error, Purpose purpose) {
-    return error.code() == ErrorCode::kPeerDied || tells_of_lost_state(error) ||
+    return error.code() == ErrorCode::kPeerDied || error.code() == ErrorCode::kStateLost ||
            (purpose == Purpose::kLearn && error.code() != ErrorCode::kInvalid);
   }
 
@@ -375,7 +359,7 @@ class PythonRows {
       try {
         leave(*rows);
       } catch (const Error& error) {  // where the table is gone, nobody waits for this rank
-        if (!tells_of_lost_state(error)) throw;
+        if (error.code() != ErrorCode::kStateLost) throw;
       }
     });
   }

@@ -84,7 +84,7 @@ with hopfeed.state.connect(arguments) as owners:
         for folder in (small, cut):
             options = dict(fanouts=[0], seeds=np.arange(NODES), batch_size=NODES, shuffle=False, num_workers=0, dataset_ids=True)
             with hopfeed.Loader(folder, **options) as loader:
-                of_nodes.append(next(iter(loader)).n_id.copy())
+                of_nodes.append(next(iter(loader)).dataset_id.copy())
         assert sorted(of_nodes[1]) == list(range(NODES)) and of_nodes[0].tolist() != of_nodes[1].tolist()
         with owner(small, tmp_path / "whole", "0") as whole, hopfeed.state.connect([whole]) as one, hopfeed.state.connect(two) as both:
             tables = [hopfeed.DistTensor(owners, "random", "node", 4, first_values="uniform", seed=7) for owners in (one, both)]
@@ -411,7 +411,7 @@ with hopfeed.state.connect(arguments[1:]) as owners:
     def test_another_run_is_refused_and_the_same_goes_on(self, torch: Any, learn: Any, two: list[str]) -> None:
         with hopfeed.state.connect(two) as owners:
             emb, rows, *_ = learn(owners, 0, 1, 3)
-            with pytest.raises(hopfeed.InvalidError, match="is learned by another run"):
+            with pytest.raises(hopfeed.BusyError, match="is learned by another run"):
                 learn(owners, 0, 1, 1, run=77)
             with pytest.raises(hopfeed.InvalidError, match="table 'learned' is there, and another one: .*kind"):
                 hopfeed.DistTensor(owners, "learned", "node", 8)

@@ -95,7 +95,7 @@ while True:
                 saved = checkpoint()
             if step < STEPS:
                 batch = next(batches)
-                x = emb(batch.n_id)
+                x = emb(batch.dataset_id)
     except hopfeed.PeerDiedError:
         lost = True
     if any_rank(lost):
@@ -140,7 +140,7 @@ def dataset_ids(folder: Path) -> np.ndarray[Any, Any]:
     """Of the nodes in their original order."""
     options = dict(fanouts=[0], seeds=np.arange(NODES), batch_size=NODES, shuffle=False, num_workers=0, dataset_ids=True)
     with hopfeed.Loader(folder, **options) as loader:
-        return next(iter(loader)).n_id.copy()
+        return next(iter(loader)).dataset_id.copy()
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ TableAtOwners::TableAtOwners(std::shared_ptr<StateNetwork> network, const Datase
   steps_applied_ = opened_.front().steps_applied;
   for (const OpenedTable& opened : opened_)
     if (opened.steps_applied != steps_applied_)
-      throw Error(ErrorCode::kPeerDied,
+      throw Error(ErrorCode::kStateLost,
                   fmt::format("owners of table '{}' have applied {} and {} steps; go back to a checkpoint",
                               spec.name, steps_applied_, opened.steps_applied));
 }

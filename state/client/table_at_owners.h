@@ -28,7 +28,7 @@ struct RankOfRun {
 
 class TableAtOwners {
  public:
-  /// Opens it at all owners. Throws what they refuse; kPeerDied where they disagree about its steps.
+  /// Opens it at all owners. Throws what they refuse; kStateLost where they disagree about its steps.
   TableAtOwners(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset, const TableSpec& spec,
                 const RankOfRun& rank = {});
 

@@ -54,7 +54,7 @@ SharedEmbedding::SharedEmbedding(const TableSpec& spec, const OwnedRows& rows, c
       clients_(static_cast<std::size_t>(run.ranks), 0) {}
 
 SharedEmbedding::~SharedEmbedding() {
-  abandon(Error(ErrorCode::kPeerDied,
+  abandon(Error(ErrorCode::kStateLost,
                 fmt::format("the owner of table '{}' ends; go back to a checkpoint when it is there again",
                             spec_.name)));
 }
@@ -308,8 +308,9 @@ bool SharedEmbedding::apply_next() {
     else if (of_all_owners > 0)
       table_.count_step();
   } catch (const std::exception& error) {  // some rows have moved, and some not
-    broken_.emplace(ErrorCode::kPeerDied, fmt::format("{} could not be applied ({}); go back to a checkpoint",
-                                                      table_and_step(applied_), error.what()));
+    broken_.emplace(ErrorCode::kStateLost,
+                    fmt::format("{} could not be applied ({}); go back to a checkpoint",
+                                table_and_step(applied_), error.what()));
     abandon(*broken_);
     return false;
   }
@@ -384,12 +385,12 @@ void SharedEmbedding::abandon(const Error& why) {
 }
 
 LearnedTable& SharedEmbedding::table_to_restore() {
-  abandon(Error(ErrorCode::kPeerDied,
+  abandon(Error(ErrorCode::kStateLost,
                 fmt::format("table '{}' goes back to a checkpoint; go on from there", spec_.name)));
   std::ranges::fill(left_, 0);
   std::ranges::fill(clients_, 0);
   // Until all rows are there: a file may be damaged between two reads of it.
-  broken_.emplace(ErrorCode::kPeerDied,
+  broken_.emplace(ErrorCode::kStateLost,
                   fmt::format("table '{}' went back to a checkpoint and has not all its rows; go back to a "
                               "checkpoint again",
                               spec_.name));

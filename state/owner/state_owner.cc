@@ -144,17 +144,19 @@ std::shared_ptr<StateOwner::Table> StateOwner::joined(const TableSpec& spec, con
   const bool learned = spec.kind == TableSpec::Kind::kEmbedding;
   if (learned != (table->embedding != nullptr)) table->spec.require_same(spec);
   if (learned && table->run != head.run) {
-    require_valid(
-        table->connections.empty() && options_.now() - table->abandoned >= kAway,
-        fmt::format("table '{}' is learned by another run ({:016x}); end that one, or give the table "
-                    "another name",
-                    spec.name, table->run));
+    if (!table->connections.empty() || options_.now() - table->abandoned < kAway)
+      throw Error(
+          ErrorCode::kBusy,
+          fmt::format("table '{}' is learned by another run ({:016x}); end that one, or give the table "
+                      "another name",
+                      spec.name, table->run));
     return nullptr;
   }
   if (learned && head.attempt > table->attempt) return nullptr;
   table->spec.require_same(spec);
   if (!learned) return table;
-  require_valid(head.attempt == table->attempt,
+  if (head.attempt != table->attempt)
+    throw Error(ErrorCode::kBusy,
                 fmt::format("table '{}' is learned by attempt {} of the run, and this is attempt {}",
                             spec.name, table->attempt, head.attempt));
   require_valid(ranks.ranks == table->ranks.ranks,
@@ -196,7 +198,7 @@ RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& qu
       old->over = true;
       if (old->embedding)
         old->embedding->abandon(Error(
-            ErrorCode::kInvalid,
+            ErrorCode::kStateLost,
             fmt::format("table '{}' was begun anew by another run or attempt; end this one", spec.name)));
     }
     old.reset();
@@ -237,7 +239,7 @@ void StateOwner::require_room(const TableSpec& spec) const {
 
 std::shared_ptr<StateOwner::Table> StateOwner::table_of(const StateHead& head) const {
   if (head.owner != start_)
-    throw Error(ErrorCode::kPeerDied,
+    throw Error(ErrorCode::kStateLost,
                 "this owner of state was started again, and what it held is gone; go back to a checkpoint");
   const MutexLock lock(mutex_);
   const auto found = tables_.find(head.table);
@@ -246,7 +248,7 @@ std::shared_ptr<StateOwner::Table> StateOwner::table_of(const StateHead& head) c
 }
 
 void StateOwner::refuse_begun_anew(std::uint32_t table) {
-  throw Error(ErrorCode::kInvalid,
+  throw Error(ErrorCode::kStateLost,
               fmt::format("table {} of state was begun anew by another run or attempt; end this one", table));
 }
 

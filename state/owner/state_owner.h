@@ -2,7 +2,7 @@
 // server has. Tables come into being when they are opened. Those that ranks learn belong to their run;
 // another run gets such a table, empty, once nobody of the run that has it is connected any more.
 //
-// State is in memory: who asks names the start of the owner that it knows, and hears kPeerDied where this is
+// State is in memory: who asks names the start of the owner that it knows, and hears kStateLost where this is
 // another one, since what it relied on is gone.
 //
 // Questions of one lane are given in their order, one after the other; of different lanes on any threads.

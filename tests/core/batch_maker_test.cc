@@ -113,7 +113,8 @@ TEST(BatchMaker, FieldsOfItsOwn_AreThoseOfTheList) {
     for (int i = 0; i < batch.num_arrays(); ++i) fields.emplace(batch.array(i).name);
   };
   for (const BatchOptions& options :
-       {BatchOptions{.fanouts = {2}, .time = "time", .edge_ids = true, .attrs = none}, walks, both_ways}) {
+       {BatchOptions{.fanouts = {2}, .time = "time", .edge_ids = true, .dataset_ids = true, .attrs = none},
+        walks, both_ways}) {
     const testing::Block block = testing::make_batch(dataset, {.seeds = {3, 2, 3}}, options);
     collect(block.view());
   }

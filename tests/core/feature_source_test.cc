@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/batch/field_names.h"
 #include "core/maker/batch_maker.h"
 #include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
@@ -83,9 +84,10 @@ TEST(FeatureSource, RowsThatItLeavesOut_AreNotInTheBlock) {
   EXPECT_LT(block.size(), whole.size());
   EXPECT_EQ(maker.max_block_bytes(10), mapped.max_block_bytes(10)) << "it may have all rows";
   const auto all = whole.view().get("x", Store::kNode).as<float>();
+  const auto ids = whole.view().get(batch_field::kDatasetId, Store::kNode).as<std::int64_t>();
   std::vector<float> odd;
   for (std::size_t i = 0; i < 10; ++i)
-    if (whole.view().n_id()[i] % 2 == 1) odd.insert(odd.end(), {all[2 * i], all[2 * i + 1]});
+    if (ids[i] % 2 == 1) odd.insert(odd.end(), {all[2 * i], all[2 * i + 1]});
   const ArrayView x = block.view().get("x", Store::kNode);
   EXPECT_EQ(testing::ints(x.shape), (std::vector<std::int64_t>{5, 2}));
   const auto rows = x.as<float>();

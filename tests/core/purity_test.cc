@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "core/batch/field_names.h"
 #include "core/dataset/time_codes.h"
 #include "core/draws/one_tree_relabel.h"
 #include "core/draws/relabel_table.h"
@@ -56,9 +57,12 @@ TEST(Purity, DatasetIdsNameTheSameNodes) {
   const auto original = testing::make_batch(dataset, {.seeds = {5, 17, 99}}, {.fanouts = {4, 4}});
   const auto own =
       testing::make_batch(dataset, {.seeds = {5, 17, 99}}, {.fanouts = {4, 4}, .dataset_ids = true});
-  const auto a = original.view().n_id(), b = own.view().n_id();
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(dataset.dataset_id(0, a[i]), b[i]);
+  const auto nodes = original.view().n_id();
+  EXPECT_FALSE(original.view().has(batch_field::kDatasetId, Store::kNode));
+  const auto ids = own.view().get(batch_field::kDatasetId, Store::kNode).as<std::int64_t>();
+  EXPECT_TRUE(std::ranges::equal(own.view().n_id(), nodes)) << "it stands beside n_id";
+  ASSERT_EQ(ids.size(), nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) EXPECT_EQ(dataset.dataset_id(0, nodes[i]), ids[i]);
 }
 
 TEST(Purity, TheHistoryOfAMakerIsInvisible) {

@@ -219,7 +219,7 @@ TEST_F(StateClient, OwnersThatHaveAppliedDifferentStepsSayThatStateIsGone) {
     const DistRows late(network(2), meta(), rows_spec(), {.run = 5});
     ADD_FAILURE() << "opened";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kPeerDied);
+    EXPECT_EQ(error.code(), ErrorCode::kStateLost);
     expect_in(error.what(), "owners of table 'user' have applied 1 and 0 steps; go back to a checkpoint");
   }
 }

@@ -140,6 +140,36 @@ TEST_F(OwnersProgram, LossesAreThoseOfWholeRows_HoweverBatchesCome) {
   EXPECT_EQ(summary("servers")["returns"], 0);
 }
 
+// As hopfeed-launch tells its trainers.
+TEST_F(OwnersProgram, DatasetServersAndOwnersCanComeFromTheEnvironment) {
+  const std::vector<double> expected = whole();
+  const StateServers servers(data_, 2, state_);
+  const std::string all = servers.addresses();
+  const auto in_environment = [&](const std::string& out, std::vector<std::string> variables,
+                                  const std::vector<std::string>& more) {
+    variables.insert(variables.begin(), "/usr/bin/env");
+    const std::vector<std::string> command = links(out, more);
+    variables.insert(variables.end(), command.begin(), command.end());
+    return losses(out, variables);
+  };
+  const std::string data = "HOPFEED_DATA=" + data_.string();
+  EXPECT_EQ(
+      in_environment("peers", {data, "HOPFEED_PEERS=" + all, "HOPFEED_OWNERS=peers"}, {"--partitions", "0"}),
+      expected);
+  EXPECT_EQ(in_environment("servers", {"HOPFEED_SERVERS=" + all, "HOPFEED_OWNERS=servers"}, {}), expected);
+  EXPECT_EQ(in_environment("words", {"HOPFEED_DATA=/nowhere", "HOPFEED_PEERS=nobody:1"},
+                           {"--data", data_.string()}),
+            expected)
+      << "what is typed wins";
+  EXPECT_EQ(
+      in_environment("servers", {"HOPFEED_SERVERS=" + all, "HOPFEED_OWNERS=servers", "HOPFEED_RESTART=1"},
+                     {"--epochs", "6"})
+          .size(),
+      6U);
+  EXPECT_FALSE(exists(folder_.path() / "servers" / "model.checkpoint.old"))
+      << "it goes on from the checkpoint";
+}
+
 TEST_F(OwnersProgram, HeteroSageLearnsItsRowsAtOwners) {
   const std::filesystem::path typed = folder_.path() / "typed";
   const testing::TypedGraph graph = testing::typed_training_graph();

@@ -71,7 +71,7 @@ class _Rows:
 
 
 def _renumber_nodes(fields: dict[Any, Any], graph: Graph, rows: _Rows) -> None:
-    for name in ("n_id", "batch", *graph.node_attrs[rows.type]):
+    for name in ("n_id", "dataset_id", "batch", *graph.node_attrs[rows.type]):
         key = (NODE, rows.type, name)
         if key in fields:
             fields[key] = fields[key].index_select(0, rows.old)

@@ -1,0 +1,47 @@
+// See launch_environment.h.
+#include "examples/launch_environment.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+namespace hopfeed {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool names(const std::vector<std::string>& words, std::string_view option) {
+  return std::ranges::any_of(words, [&](std::string_view word) {
+    return word == option || (word.starts_with(option) && word.substr(option.size()).starts_with('='));
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> with_launch_environment(std::vector<std::string> words,
+                                                 const std::function<bool(const char* option)>& has) {
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty() && has(option) && !names(words, option)) words.insert(words.end(), {option, value});
+  };
+  const std::string data = variable("HOPFEED_DATA"), peers = variable("HOPFEED_PEERS"),
+                    servers = variable("HOPFEED_SERVERS");
+  if (!names(words, "--data") && !names(words, "--servers") && (!data.empty() || !servers.empty())) {
+    const bool here = !data.empty();  // batches are made beside the trainer
+    add(here ? "--data" : "--servers", here ? data : servers);
+    if (here) add("--peers", peers);
+    if (!here || !peers.empty()) {
+      add(here ? "--peer-token-file" : "--token-file", variable("HOPFEED_TOKEN_FILE"));
+      add(here ? "--peer-ca" : "--tls-ca", variable("HOPFEED_TLS_CA"));
+    }
+    add("--owners", variable("HOPFEED_OWNERS"));
+  }
+  const std::string restart = variable("HOPFEED_RESTART");
+  if (!restart.empty() && restart != "0" && has("--resume") && !names(words, "--resume"))
+    words.emplace_back("--resume");
+  return words;
+}
+
+}  // namespace hopfeed
