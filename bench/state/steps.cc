@@ -27,20 +27,12 @@ class Rank {
   const std::vector<std::int64_t>& batch(std::size_t number) const { return batches_[number % kBatches]; }
 
   void step(const float* gradients) {
-    const std::int64_t width = rows_.spec().width;
-    const auto sized = [width](std::vector<float>& of, std::size_t rows) {
-      of.resize(rows * static_cast<std::size_t>(width));
-      return of.data();
-    };
     look();
     const RowGroups groups = std::move(ahead_.front());
     ahead_.pop_front();
-    float* const values = sized(values_, groups.rows().size());
-    rows_.read(values);
-    groups.spread(values, width, sized(lookups_, batches_.front().size()), serial_for);
-    float* const sums = sized(sums_, groups.rows().size());
-    groups.sum(gradients, width, sums, serial_for);
-    rows_.step({groups.rows(), sums});
+    lookups_.resize(groups.num_lookups() * static_cast<std::size_t>(rows_.spec().width));
+    rows_.read(groups, lookups_.data());
+    rows_.step(groups, gradients);
   }
 
  private:
@@ -53,7 +45,7 @@ class Rank {
   const std::vector<std::vector<std::int64_t>> batches_;
   std::size_t looked_ = 0;
   std::deque<RowGroups> ahead_;
-  std::vector<float> values_, lookups_, sums_;
+  std::vector<float> lookups_;
 };
 
 std::vector<std::vector<std::int64_t>> batches_of(const BenchOptions& options, std::int64_t rank) {

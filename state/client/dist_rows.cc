@@ -3,13 +3,32 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <atomic>
+#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/prefetch.h"
 #include "state/table/row_formulas.h"
 
 namespace hopfeed {
+namespace {
+
+constexpr std::size_t kPlacesAhead = 8;  // of rows, which go anywhere, so each place is asked for early
+
+/// How many of the first `rows` rows come later.
+std::size_t count_later(std::span<const std::uint8_t> later, std::size_t rows) {
+  if (later.empty()) return 0;
+  std::size_t count = 0;
+  for (const std::uint8_t bits : later.first(rows / 8))
+    count += static_cast<std::size_t>(std::popcount(bits));
+  for (std::size_t row = rows / 8 * 8; row < rows; ++row) count += is_later(later, row) ? 1 : 0;
+  return count;
+}
+
+}  // namespace
 
 DistRows::DistRows(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset, const TableSpec& spec,
                    const RankOfRun& rank)
@@ -54,7 +73,10 @@ const DistRows::Answer& DistRows::awaited(StateNetwork::Ticket& ticket, Answer& 
   return came;
 }
 
-void DistRows::read(float* out) {
+/// Waits for the rows that the next step reads, and writes each to its places in `out`: what
+/// `places_of(i)` returns for ids()[i].
+template <class PlacesOf>
+void DistRows::read_to(float* out, const PlacesOf& places_of, const ParallelFor& parallel) {
   require_valid(!looked_.empty() && !looked_.front().read,
                 fmt::format("step {} of table '{}' is read before it was looked at, or twice", next_step_,
                             spec().name));
@@ -64,61 +86,90 @@ void DistRows::read(float* out) {
   const std::int64_t width = spec().width;
   const std::size_t row_bytes = static_cast<std::size_t>(spec().row_bytes());
   for (std::size_t owner = 0; owner < step.parts.size(); ++owner) {
-    const TableAtOwners::Part& part = step.parts[owner];
+    const std::vector<std::uint32_t>& positions = step.parts[owner].positions;
     const Answer& settled = awaited(step.settled[owner], step.settled_came[owner]);
-    const Looked looked = read_look(*settled, part.ids.size(), width);
+    const Looked looked = read_look(*settled, positions.size(), width);
     const std::size_t now = looked.settled.size() / static_cast<std::size_t>(width);
-    const float* from_now = looked.settled.data();
-    const std::byte* from_rest = nullptr;
-    if (now == part.ids.size()) {
+    std::span<const std::byte> rest_rows;
+    if (now == positions.size()) {
       table_.network().drop(std::exchange(step.rest[owner], 0));  // there is none
     } else {
       const Answer& rest = awaited(step.rest[owner], step.rest_came[owner]);
-      from_rest = read_rows(*rest, part.ids.size() - now, row_bytes).data();
+      rest_rows = read_rows(*rest, positions.size() - now, row_bytes);
     }
-    for (std::size_t i = 0; i < part.ids.size(); ++i) {
-      float* const to = out + part.positions[i] * width;
-      if (is_later(looked.later, i)) {
-        std::memcpy(to, from_rest, row_bytes);
-        from_rest += row_bytes;
-      } else {
-        std::memcpy(to, from_now, row_bytes);
-        from_now += width;
+    parallel(std::ssize(positions), [&](std::int64_t first, std::int64_t last) {
+      const auto begin = static_cast<std::size_t>(first), end = static_cast<std::size_t>(last);
+      const std::size_t later = count_later(looked.later, begin);
+      const std::byte* from_now = std::as_bytes(looked.settled).data() + (begin - later) * row_bytes;
+      const std::byte* from_rest = rest_rows.data() + later * row_bytes;
+      for (std::size_t i = begin; i < end; ++i) {
+        if (i + kPlacesAhead < end) {
+          const float* const first_place = out + places_of(positions[i + kPlacesAhead]).front() * width;
+          for (std::int64_t f = 0; f < width; f += 16) prefetch_line_to_write(first_place + f);
+        }
+        const std::byte*& from = is_later(looked.later, i) ? from_rest : from_now;
+        for (const std::uint32_t place : places_of(positions[i]))
+          std::memcpy(out + place * width, from, row_bytes);
+        from += row_bytes;
       }
-    }
+    });
   }
   step.read = true;
   for (std::vector<Answer>* came : {&step.settled_came, &step.rest_came}) came->clear();
 }
 
-/// What brings the sums to each owner. Each is looked at while it is copied.
-std::vector<RecycledBytes> DistRows::step_questions(const RowSums& sums) const {
+void DistRows::read(float* out) {
+  read_to(
+      out, [](std::uint32_t i) { return std::array{i}; }, serial_for);
+}
+
+void DistRows::read(const RowGroups& groups, float* out, const ParallelFor& parallel) {
+  require_valid(looked_.empty() || groups.rows() == looked_.front().ids,
+                fmt::format("step {} of table '{}' is read for lookups of other rows than it has looked at",
+                            next_step_, spec().name));
+  read_to(
+      out, [&groups](std::uint32_t i) { return groups.lookups(i); }, parallel);
+}
+
+/// What brings the sums to each owner; `write_sum(i, to)` writes that of rows[i]. Each is looked at while it
+/// is in the nearest cache.
+template <class WriteSum>
+std::vector<RecycledBytes> DistRows::step_questions(std::span<const std::int64_t> rows,
+                                                    const WriteSum& write_sum,
+                                                    const ParallelFor& parallel) const {
   const std::int64_t width = spec().width;
   const auto row_bytes = static_cast<std::size_t>(spec().row_bytes());
-  const std::vector<TableAtOwners::Part> parts = table_.split(sums.rows);
+  const std::vector<TableAtOwners::Part> parts = table_.split(rows);
   std::vector<RecycledBytes> questions;
   for (std::size_t owner = 0; owner < parts.size(); ++owner) {
     const TableAtOwners::Part& part = parts[owner];
     StateHead head =
         table_.head(static_cast<int>(owner), StateAsk::kStep, static_cast<std::uint64_t>(next_step_));
-    head.rows_of_all_owners = sums.rows.size();
+    head.rows_of_all_owners = rows.size();
     questions.push_back(write_state_question(head, part.ids, part.ids.size() * row_bytes, [&](std::byte* to) {
-      for (std::size_t i = 0; i < part.ids.size(); ++i, to += row_bytes) {
-        const float* const sum = sums.sums + part.positions[i] * width;
-        std::memcpy(to, sum, row_bytes);
-        if (all_finite(sum, width)) continue;
-        throw Error(
-            ErrorCode::kInvalid,
-            fmt::format("a gradient of node {} (dataset id) has NaN or infinity in step {} of table '{}'",
-                        part.ids[i], next_step_, spec().name));
-      }
+      std::atomic<std::int64_t> wrong = std::ssize(part.ids);  // the first one
+      parallel(std::ssize(part.ids), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          float* const sum = reinterpret_cast<float*>(to) + i * width;
+          write_sum(part.positions[static_cast<std::size_t>(i)], sum);
+          if (all_finite(sum, width)) continue;
+          for (std::int64_t first = wrong; i < first && !wrong.compare_exchange_weak(first, i);) continue;
+        }
+      });
+      if (wrong == std::ssize(part.ids)) return;
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format("a gradient of node {} (dataset id) has NaN or infinity in step {} of table '{}'",
+                      part.ids[static_cast<std::size_t>(wrong)], next_step_, spec().name));
     }));
   }
   return questions;
 }
 
-void DistRows::step(const RowSums& sums) {
-  std::vector<RecycledBytes> questions = step_questions(sums);
+template <class WriteSum>
+void DistRows::bring(std::span<const std::int64_t> rows, const WriteSum& write_sum,
+                     const ParallelFor& parallel) {
+  std::vector<RecycledBytes> questions = step_questions(rows, write_sum, parallel);
   if (looked_.empty()) look({});
   if (!looked_.front().read) {  // owners answer rows before they take what was made of them
     std::vector<float> unused(looked_.front().ids.size() * static_cast<std::size_t>(spec().width));
@@ -129,6 +180,24 @@ void DistRows::step(const RowSums& sums) {
     unanswered_.push_back(table_.network().ask(static_cast<int>(owner), std::move(questions[owner])));
   looked_.pop_front();
   ++next_step_;
+}
+
+void DistRows::step(const RowSums& sums) {
+  const std::int64_t width = spec().width;
+  bring(
+      sums.rows,
+      [&sums, width](std::uint32_t i, float* to) {
+        std::memcpy(to, sums.sums + i * width, static_cast<std::size_t>(width) * sizeof(float));
+      },
+      serial_for);
+}
+
+void DistRows::step(const RowGroups& groups, const float* gradients, const ParallelFor& parallel) {
+  const std::int64_t width = spec().width;
+  bring(
+      groups.rows(),
+      [&groups, gradients, width](std::uint32_t i, float* to) { groups.sum_of(i, gradients, width, to); },
+      parallel);
 }
 
 /// Those of the step before: an owner's complaint comes a step late, and nobody waits for its word that it

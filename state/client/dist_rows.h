@@ -39,9 +39,13 @@ class DistRows {
   /// Waits for them: writes [ids(), width]. Throws what StateNetwork throws; where that left a wait, it may
   /// be called again, as step() may.
   void read(float* out);
+  /// The same, and hands each lookup its row at once: writes [lookups, width]. `groups` are of ids().
+  void read(const RowGroups& groups, float* out, const ParallelFor& parallel = serial_for);
   /// Brings what this rank has learned in the next step, of rows that it has looked at. Throws kInvalid for a
   /// sum with NaN or infinity; whatever it throws, the step has not been brought.
   void step(const RowSums& sums);
+  /// The same of the gradients of lookups, [lookups, width], which are summed where they leave from.
+  void step(const RowGroups& groups, const float* gradients, const ParallelFor& parallel = serial_for);
   /// Reads rows as `next_step()` steps have left them; does not belong to a step. Ids in any order.
   void pull(std::span<const std::int64_t> ids, float* out) const;
   // ---- checkpoints, as TableAtOwners has them: one rank asks, when all have brought next_step() steps and
@@ -70,7 +74,13 @@ class DistRows {
     bool read = false;
   };
   const Answer& awaited(StateNetwork::Ticket& ticket, Answer& came) const;
-  std::vector<RecycledBytes> step_questions(const RowSums& sums) const;
+  template <class PlacesOf>
+  void read_to(float* out, const PlacesOf& places_of, const ParallelFor& parallel);
+  template <class WriteSum>
+  void bring(std::span<const std::int64_t> rows, const WriteSum& write_sum, const ParallelFor& parallel);
+  template <class WriteSum>
+  std::vector<RecycledBytes> step_questions(std::span<const std::int64_t> rows, const WriteSum& write_sum,
+                                            const ParallelFor& parallel) const;
   void take_answers();
 
   const TableAtOwners table_;

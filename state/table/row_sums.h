@@ -28,11 +28,18 @@ class RowGroups {
   explicit RowGroups(std::span<const std::int64_t> lookups);
   /// Returns the rows that were looked up, ascending, each once.
   const std::vector<std::int64_t>& rows() const { return rows_; }
+  std::size_t num_lookups() const { return order_.size(); }
+  /// Returns the lookups of rows()[group], in their order.
+  std::span<const std::uint32_t> lookups(std::size_t group) const {
+    return std::span(order_).subspan(begin_[group], begin_[group + 1] - begin_[group]);
+  }
   /// Writes out[g] = the sum of the gradients of lookups of rows()[g]; `gradients` is [lookups, width], `out`
   /// [rows(), width].
   void sum(const float* gradients, std::int64_t width, float* out, const ParallelFor& parallel) const;
   /// Writes what each lookup reads: `values` is [rows(), width], `out` [lookups, width].
   void spread(const float* values, std::int64_t width, float* out, const ParallelFor& parallel) const;
+  /// Writes the sum of one row: `sum` is [width].
+  void sum_of(std::size_t group, const float* gradients, std::int64_t width, float* sum) const;
 
  private:
   std::vector<std::int64_t> rows_;

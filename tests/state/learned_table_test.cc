@@ -190,6 +190,40 @@ TEST(LearnedTable, SumsAreInTheOrderOfLookupsThenOfRanks_ToTheLastBit) {
   }
 }
 
+TEST(RowGroups, AreAStableSortOfTheLookups_WhateverTheirRange) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(),
+                         kMost = std::numeric_limits<std::int64_t>::max();
+  std::mt19937_64 random(13);
+  const auto check = [&](std::int64_t from, std::int64_t to, std::size_t count) {
+    std::uniform_int_distribution<std::int64_t> any(from, to);
+    std::vector<std::int64_t> lookups(count);
+    for (std::int64_t& row : lookups) row = any(random);
+    if (count > 1) lookups.front() = to, lookups.back() = from;
+    std::vector<std::uint32_t> order(count);
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return lookups[i]; });
+    const RowGroups groups(lookups);
+    ASSERT_EQ(groups.num_lookups(), count);
+    std::size_t next = 0;
+    for (std::size_t group = 0; group < groups.rows().size(); ++group) {
+      ASSERT_TRUE(group == 0 || groups.rows()[group - 1] < groups.rows()[group]);
+      ASSERT_FALSE(groups.lookups(group).empty());
+      for (const std::uint32_t lookup : groups.lookups(group)) {
+        ASSERT_EQ(lookup, order[next++]) << "from " << from << " to " << to;
+        ASSERT_EQ(lookups[lookup], groups.rows()[group]);
+      }
+    }
+    ASSERT_EQ(next, count);
+  };
+  check(0, 0, 0);
+  for (const std::size_t count : {1U, 2U, 3'000U}) {
+    for (int bits = 0; bits < 63; ++bits) check(5, 5 + (std::int64_t{1} << bits) - 1, count);
+    check(-20, 20, count);
+    check(0, kMost, count);
+    check(kLeast, kMost, count);
+  }
+}
+
 TEST(LearnedTable, ManyStepsOnAnyNumberOfThreads_GiveTheSameBits) {
   for (const RowOptimizer optimizer : kAll) {
     std::vector<std::vector<float>> results;

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <future>
+#include <mutex>
 #include <numeric>
+#include <random>
 #include <set>
+#include <thread>
 
 #include "state/client/dist_rows.h"
 #include "state/client/dist_tensor.h"
@@ -99,6 +103,95 @@ TEST_F(StateClient, RanksOnThreadsLearnTheBitsOfATableInOnePlace) {
       for (std::thread& thread : threads) thread.join();
     }
   }
+}
+
+/// What a rank looks up in a step: rows that it reads, some of them several times.
+std::vector<std::int64_t> lookups_of(std::int64_t rank, std::int64_t step) {
+  std::vector<std::int64_t> lookups = testing::read_by(rank, step);
+  std::mt19937_64 random(static_cast<std::uint64_t>(7 * step + rank));
+  if (!lookups.empty())
+    for (std::uint64_t i = random() % 20; i > 0; --i) lookups.push_back(lookups[random() % lookups.size()]);
+  std::ranges::shuffle(lookups, random);
+  return lookups;
+}
+
+/// In two parts, the second one first.
+void in_two_parts(std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
+  if (count > count / 2) body(count / 2, count);
+  if (count > 1) body(0, count / 2);
+}
+
+/// Two ranks, one a step ahead, hand rows to lookups and sum their gradients: themselves, or as DistRows does
+/// it on the way. Returns what each lookup has read, and all rows afterwards.
+std::vector<float> learn_by_lookups(const std::function<std::unique_ptr<DistRows>(std::int64_t rank)>& open,
+                                    bool on_the_way) {
+  constexpr std::int64_t kRanks = 2;
+  std::vector<std::vector<float>> seen(kRanks);
+  std::vector<std::thread> threads;
+  for (std::int64_t rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      const std::unique_ptr<DistRows> rows = open(rank);
+      for (std::int64_t step = 0; step < testing::kSteps; ++step) {
+        for (auto ahead = static_cast<std::int64_t>(rows->steps_looked_at()); ahead <= rank; ++ahead)
+          rows->look(RowGroups(lookups_of(rank, step + ahead)).rows());
+        const RowGroups groups(lookups_of(rank, step));
+        std::vector<float> read(groups.num_lookups() * kLearnedWidth),
+            values(rows->ids().size() * kLearnedWidth);
+        if (on_the_way) {
+          rows->read(groups, read.data(), in_two_parts);
+        } else {
+          rows->read(values.data());
+          groups.spread(values.data(), kLearnedWidth, read.data(), serial_for);
+        }
+        seen[static_cast<std::size_t>(rank)].insert(seen[static_cast<std::size_t>(rank)].end(), read.begin(),
+                                                    read.end());
+        const std::vector<float> gradients = testing::gradients_of(rank, step, read);
+        groups.sum(gradients.data(), kLearnedWidth, values.data(), serial_for);
+        if (on_the_way)
+          rows->step(groups, gradients.data(), in_two_parts);
+        else
+          rows->step({groups.rows(), values.data()});
+      }
+      std::vector<float> all(kLearningNodes * kLearnedWidth);
+      rows->pull(all_nodes(), all.data());
+      seen[static_cast<std::size_t>(rank)].insert(seen[static_cast<std::size_t>(rank)].end(), all.begin(),
+                                                  all.end());
+    });
+  for (std::thread& thread : threads) thread.join();
+  seen[0].insert(seen[0].end(), seen[1].begin(), seen[1].end());
+  return seen[0];
+}
+
+TEST_F(StateClient, LookupsThatAreHandedTheirRowsAndSummedOnTheWay_HaveTheBitsOfThoseDoneByHand) {
+  std::uint64_t connection = 0;
+  std::vector<std::vector<float>> results;
+  for (const bool on_the_way : {false, true}) {
+    const TableSpec spec = rows_spec(on_the_way ? "on_the_way" : "by_hand");
+    std::mutex mutex;
+    results.push_back(learn_by_lookups(
+        [&](std::int64_t rank) {
+          const std::lock_guard lock(mutex);
+          return std::make_unique<DistRows>(network(++connection), meta(), spec,
+                                            RankOfRun{.run = 9, .rank = rank, .ranks = 2});
+        },
+        on_the_way));
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_F(StateClient, LookupsOfOtherRowsThanAStepHasLookedAtAreRefused) {
+  DistRows rows(network(1), meta(), rows_spec(), {.run = 5});
+  rows.look({1, 140});
+  std::vector<float> values(3 * kLearnedWidth);
+  const std::vector<std::int64_t> others{140, 2, 140}, looked{140, 1, 140};
+  expect_in(refusal([&] { rows.read(RowGroups(others), values.data()); }),
+            "step 0 of table 'user' is read for lookups of other rows than it has looked at");
+  rows.read(RowGroups(looked), values.data());
+  std::vector<float> wrong(3 * kLearnedWidth);
+  wrong[0] = INFINITY;
+  expect_in(refusal([&] { rows.step(RowGroups(looked), wrong.data()); }),
+            "a gradient of node 140 (dataset id) has NaN or infinity in step 0 of table 'user'");
+  EXPECT_EQ(rows.next_step(), 0);
 }
 
 TEST_F(StateClient, WritersOnThreadsAreDoneExactlyOnce) {
