@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "bench/measure.h"
@@ -18,6 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kSaveRounds = 3;
+constexpr double kRest = 8;  // seconds
 
 /// A file of so many bytes from warm memory, synced, and removed behind the measured time.
 class BareFile {
@@ -43,17 +46,25 @@ class BareFile {
   const fs::path path_;
 };
 
+/// Until owners have given back what messages took: they look every three seconds.
+void rest() {
+  for (const double end = now() + kRest; now() < end; stop_if_asked())
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
 }  // namespace
 
 void measure_memory(const StateServers& servers, std::size_t before, LearnedRows& rows, Report& report) {
   DistRows& table = rows.rank(0);
   Report& memory = report["memory"];
+  memory["rested_seconds"] = kRest;
   std::int64_t learned = 0;
   for (int part = 0; part < kParts; ++part) {
     rows.learn(part);
     learned += std::ssize(rows_of_part(table.rows(), part, 0, 1));
     const int percent = 100 * (part + 1) / kParts;
     if (percent != 10 && percent != 50 && percent != 100) continue;
+    rest();
     const auto resident = static_cast<double>(servers.own_bytes() - before),
                expected =
                    static_cast<double>(learned * (stored_row_bytes(table.spec()) + 16) + 4 * table.rows());

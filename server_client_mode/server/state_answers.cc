@@ -6,9 +6,15 @@
 #include <utility>
 #include <variant>
 
+#include "core/base/trim_recycled.h"
 #include "wire/checked_bytes.h"
 
 namespace hopfeed {
+namespace {
+
+constexpr std::uint64_t kTicksOfRest = 3;  // then messages have no memory of their own any more
+
+}  // namespace
 
 StateAnswers::StateAnswers(const ServedDatasets& datasets, const StateRoom& room,
                            boost::asio::any_io_executor loop, std::size_t num_threads)
@@ -59,6 +65,8 @@ void StateAnswers::tick() {
   for (const auto& [dataset, owner] : owners_)
     boost::asio::post(lanes_.front(), [&owner = *owner] { owner.tick(); });
   look_at_tables();
+  // In the same lane: giving back hundreds of megabytes takes as long as a step's sums.
+  if (++ticks_ % kTicksOfRest == 0) boost::asio::post(lanes_.front(), [] { trim_recycled(); });
 }
 
 /// In the lane of ticks: who waits for a table that applies a step holds one thread, and no second one.

@@ -59,6 +59,7 @@ class StateAnswers {
   std::map<const ServedDataset*, std::unique_ptr<StateOwner>> owners_;
   std::vector<ServedTable> tables_;
   bool looking_ = false;  // somebody waits for tables, to look at them
+  std::uint64_t ticks_ = 0;
   boost::asio::thread_pool threads_;
   std::vector<Strand> lanes_;  // behind the pool, which has what they are made of
 };
