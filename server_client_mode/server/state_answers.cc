@@ -18,17 +18,24 @@ constexpr std::uint64_t kTicksOfRest = 3;  // then messages have no memory of th
 
 StateAnswers::StateAnswers(const ServedDatasets& datasets, const StateRoom& room,
                            boost::asio::any_io_executor loop, std::size_t num_threads)
-    : loop_(std::move(loop)), threads_(num_threads) {
+    : loop_(std::move(loop)), threads_(num_threads), at_files_(num_threads) {
   for (std::size_t i = 0; i < datasets.all().size(); ++i)
     owners_[&datasets.all()[i]] = std::make_unique<StateOwner>(
         *datasets.all()[i].dataset, StateOwnerOptions{.threads = static_cast<int>(num_threads),
                                                       .folder = room.folders[i],
-                                                      .max_memory = room.max_memory / datasets.all().size()});
+                                                      .max_memory = room.max_memory / datasets.all().size(),
+                                                      .at_files = [this](std::function<void()> work) {
+                                                        boost::asio::post(at_files_, std::move(work));
+                                                      }});
   for (std::size_t lane = 0; lane < kLanes; ++lane)
     lanes_.push_back(boost::asio::make_strand(threads_.get_executor()));
 }
 
-StateAnswers::~StateAnswers() { threads_.join(); }
+StateAnswers::~StateAnswers() {
+  for (const auto& [dataset, owner] : owners_) owner->give_up();
+  threads_.join();
+  at_files_.join();
+}
 
 void StateAnswers::answer(const ServedDataset& dataset, std::uint64_t session, std::uint64_t request,
                           PeerBytes question, Events events) {

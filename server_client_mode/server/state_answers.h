@@ -1,5 +1,6 @@
 // StateAnswers is what a server answers about state that lies here (state/owner): on threads of its own, the
-// questions about one table one after the other. An answer that waits for other ranks holds no thread.
+// questions about one table one after the other. An answer that waits for other ranks holds no thread, and one
+// that waits for files none of those.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/strand.hpp>
@@ -60,7 +61,7 @@ class StateAnswers {
   std::vector<ServedTable> tables_;
   bool looking_ = false;  // somebody waits for tables, to look at them
   std::uint64_t ticks_ = 0;
-  boost::asio::thread_pool threads_;
+  boost::asio::thread_pool threads_, at_files_;
   std::vector<Strand> lanes_;  // behind the pool, which has what they are made of
 };
 

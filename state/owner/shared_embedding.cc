@@ -177,15 +177,17 @@ void SharedEmbedding::pull(std::int64_t at, std::span<const std::int64_t> ids, S
   require_answer_holds(ids.size(), spec_.row_bytes(), spec_.name);
   when(
       at,
-      [this, rows = rows_.rows_of(ids, OwnedRows::Order::kAny)] {
-        return write_rows(rows.size(), static_cast<std::size_t>(spec_.row_bytes()), [&](std::byte* out) {
-          table_.read(rows, reinterpret_cast<float*>(out), parallel_);
+      [this, rows = rows_.rows_of(ids, OwnedRows::Order::kAny)](StateDone waiting) {
+        reply_with(waiting, [&] {
+          return write_rows(rows.size(), static_cast<std::size_t>(spec_.row_bytes()), [&](std::byte* out) {
+            table_.read(rows, reinterpret_cast<float*>(out), parallel_);
+          });
         });
       },
       std::move(done));
 }
 
-void SharedEmbedding::when(std::int64_t at, std::function<RecycledBytes()> make, StateDone done) {
+void SharedEmbedding::when(std::int64_t at, std::function<void(StateDone done)> then, StateDone done) {
   if (broken_) throw *broken_;
   require_valid(at <= applied_ + kLooksAhead,
                 fmt::format("table '{}' is asked for as {} steps leave it, more than {} ahead", spec_.name,
@@ -194,7 +196,7 @@ void SharedEmbedding::when(std::int64_t at, std::function<RecycledBytes()> make,
     throw Error(ErrorCode::kNoSpace, fmt::format("{} questions about table '{}' wait for a step already; ask "
                                                  "again when it is applied",
                                                  later_.size(), spec_.name));
-  later_.push_back({.at = at, .make = std::move(make), .done = std::move(done), .since = Clock::now()});
+  later_.push_back({.at = at, .then = std::move(then), .done = std::move(done), .since = Clock::now()});
   answer_later();
 }
 
@@ -286,12 +288,13 @@ void SharedEmbedding::answer_later() {
     if (later.at > applied_)
       later_.push_back(std::move(later));
     else
-      reply_with(later.done, later.make);
+      later.then(std::move(later.done));
   }
 }
 
 /// Whether the next step had come whole.
 bool SharedEmbedding::apply_next() {
+  if (paused_) return false;
   const auto found = steps_.find(applied_);
   if (found == steps_.end()) return false;
   Step& step = found->second;
@@ -349,7 +352,7 @@ void SharedEmbedding::tick(Clock::time_point now) {
   if (!awaited) return;
   const bool gone = left_[static_cast<std::size_t>(*awaited)] != 0;
   const auto late = [&](Clock::time_point since) {
-    return gone || now - std::max(since, progress_) > run_.timeout;
+    return gone || (!paused_ && now - std::max(since, progress_) > run_.timeout);
   };
   const Error why(
       gone ? ErrorCode::kPeerDied : ErrorCode::kTimeout,
@@ -384,7 +387,14 @@ void SharedEmbedding::abandon(const Error& why) {
   for (Later& later : std::exchange(later_, {})) later.done(why);
 }
 
-LearnedTable& SharedEmbedding::table_to_restore() {
+/// Time begins anew for ranks, which may have waited for a checkpoint.
+void SharedEmbedding::go_on() {
+  paused_ = false;
+  progress_ = Clock::now();
+  settle();
+}
+
+void SharedEmbedding::begin_to_restore() {
   abandon(Error(ErrorCode::kStateLost,
                 fmt::format("table '{}' goes back to a checkpoint; go on from there", spec_.name)));
   std::ranges::fill(left_, 0);
@@ -396,7 +406,6 @@ LearnedTable& SharedEmbedding::table_to_restore() {
                               spec_.name));
   progress_ = Clock::now();
   table_.clear();
-  return table_;
 }
 
 void SharedEmbedding::restored(std::int64_t steps_applied, const StepCount& count) {

@@ -79,8 +79,9 @@ class SharedEmbedding {
   void step(const Sums& sums, StateDone done);
   /// At most kLooksAhead steps ahead.
   void pull(std::int64_t at, std::span<const std::int64_t> ids, StateDone done);
-  /// Answers what `make` returns, once `at` steps have been applied; at most kLooksAhead ahead.
-  void when(std::int64_t at, std::function<RecycledBytes()> make, StateDone done);
+  /// Calls `then` with `done` once `at` steps have been applied; at most kLooksAhead ahead. `then` throws
+  /// nothing.
+  void when(std::int64_t at, std::function<void(StateDone done)> then, StateDone done);
 
   // ---- ranks
   /// It brings nothing any more: who waits for it hears so.
@@ -92,8 +93,14 @@ class SharedEmbedding {
   void abandon(const Error& why);
 
   // ---- checkpoints
-  /// Goes on from a checkpoint: its rows are put in place of all.
-  LearnedTable& table_to_restore();
+  /// Applies no step until go_on(): rows may be read on another thread meanwhile. Sums are held as ever, and
+  /// no rank is late.
+  void pause() { paused_ = true; }
+  void go_on();
+  /// Forgets all, to go on from a checkpoint: until restored() another thread puts its rows into
+  /// table_to_restore(), and nothing is answered.
+  void begin_to_restore();
+  LearnedTable& table_to_restore() { return table_; }
   void restored(std::int64_t steps_applied, const StepCount& count);
 
  private:
@@ -122,7 +129,7 @@ class SharedEmbedding {
   };
   struct Later {
     std::int64_t at;
-    std::function<RecycledBytes()> make;
+    std::function<void(StateDone done)> then;
     StateDone done;
     Clock::time_point since;
   };
@@ -147,6 +154,7 @@ class SharedEmbedding {
   const ParallelFor parallel_;
   LearnedTable table_;
   std::int64_t applied_ = 0;
+  bool paused_ = false;
   Clock::time_point progress_ = Clock::now();  // when the last step was applied
   std::map<std::int64_t, Step> steps_;         // from applied_ on
   std::deque<Later> later_;

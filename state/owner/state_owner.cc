@@ -22,8 +22,6 @@ namespace {
 constexpr std::chrono::seconds kAway{5};  // a rank whose connection was lost has connected anew within it
 constexpr std::int64_t kMaxRanks = 65'536;
 constexpr std::size_t kMaxTables = 1'024;
-constexpr std::size_t kMostCheckpoints = 4'096;  // that a question about checkpoints names
-constexpr std::size_t kMostShards = 65'536;      // of a table: one for each partition at most
 
 std::uint64_t random_number() {
   std::random_device random;
@@ -55,25 +53,6 @@ std::size_t most_bytes(const TableSpec& spec, std::int64_t rows) {
   return static_cast<std::size_t>(saturating_product(rows, stored_row_bytes(spec) + 4));
 }
 
-/// While it is there a table's lane is held by reads and writes of files.
-class AtFiles {
- public:
-  explicit AtFiles(std::atomic<bool>& at_files) : at_files_(at_files) { at_files_ = true; }
-  ~AtFiles() { at_files_ = false; }
-  AtFiles(const AtFiles&) = delete;
-  AtFiles& operator=(const AtFiles&) = delete;
-
- private:
-  std::atomic<bool>& at_files_;
-};
-
-void require_step(const SharedEmbedding& embedding, std::int64_t step) {
-  require_valid(embedding.steps_applied() == step,
-                fmt::format("a checkpoint of step {} of table '{}' is asked for, and {} steps have been "
-                            "applied; all ranks stop for it",
-                            step, embedding.spec().name, embedding.steps_applied()));
-}
-
 }  // namespace
 
 StateOwner::StateOwner(const Dataset& dataset, StateOwnerOptions options)
@@ -91,26 +70,32 @@ void StateOwner::answer(std::uint64_t connection, std::shared_ptr<const Recycled
   // What is thrown is the answer, unless one has been given: a step is answered before it is applied.
   const auto given = std::make_shared<std::atomic<bool>>(false);
   const StateReply refusal = reply_of([&] {
-    give(connection, question, [given, done](StateReply reply) {
-      if (!given->exchange(true)) done(std::move(reply));
-    });
+    give({.connection = connection, .message = std::move(question), .done = [given, done](StateReply reply) {
+            if (!given->exchange(true)) done(std::move(reply));
+          }});
     return RecycledBytes();
   });
   if (std::holds_alternative<Error>(refusal) && !given->exchange(true)) done(refusal);
+  go_to_files();
 }
 
-void StateOwner::give(std::uint64_t connection, const std::shared_ptr<const RecycledBytes>& message,
-                      StateDone done) {
-  const StateQuestion question = read_state_question(*message);
-  if (question.head.ask == StateAsk::kOpen) return done(open(connection, question));
+void StateOwner::give(const Question& given) {
+  const StateQuestion question = read_state_question(*given.message);
+  if (question.head.ask == StateAsk::kOpen) return open(question, given);
   const std::shared_ptr<Table> table = table_of(question.head);
   const MutexLock lane(table->lane);
-  if (table->over) refuse_begun_anew(table->number);  // while this waited
-  require_run(*table, question.head);
-  if (question.head.ask >= StateAsk::kSave) return ask_checkpoint(*table, question, std::move(done));
-  if (table->tensor) return ask_tensor(*table, question, done);
-  if (question.head.ask != StateAsk::kPull) table->connections.insert(connection);  // it may have come back
-  ask_embedding(*table, connection, question, message, std::move(done));
+  give_in_lane(*table, given);
+}
+
+void StateOwner::give_in_lane(Table& table, const Question& given) {
+  const StateQuestion question = read_state_question(*given.message);
+  if (table.over) refuse_begun_anew(table.number);  // while this waited
+  require_run(table, question.head);
+  if (is_held(table, question.head.ask)) return hold(table, table.held, given);
+  if (question.head.ask >= StateAsk::kSave) return ask_checkpoint(table, question, given);
+  if (table.tensor) return ask_tensor(table, question, given.done);
+  if (question.head.ask != StateAsk::kPull) table.connections.insert(given.connection);  // it may be back
+  ask_embedding(table, given.connection, question, given.message, given.done);
 }
 
 // ---- tables
@@ -167,7 +152,7 @@ std::shared_ptr<StateOwner::Table> StateOwner::joined(const TableSpec& spec, con
 
 /// A table that is there is joined; by a later attempt of its run, or by another run once its own is over, it
 /// is begun anew.
-RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& question) {
+void StateOwner::open(const StateQuestion& question, const Question& given) {
   const StateHead& head = question.head;
   const auto [spec, fingerprint, ranks] = read_opening(question.rest);
   require_valid(fingerprint == dataset_.meta().fingerprint,
@@ -179,29 +164,17 @@ RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& qu
   std::shared_ptr<Table> table = joined(spec, ranks, head);
   if (!table) {
     require_room(spec);
+    std::shared_ptr<Table> old;
     {
       const MutexLock lock(mutex_);
-      require_valid(tables_.size() < kMaxTables || by_name_.contains(spec.name),
+      const auto named = by_name_.find(spec.name);
+      require_valid(tables_.size() < kMaxTables || named != by_name_.end(),
                     fmt::format("this owner has {} tables already, as many as it takes", kMaxTables));
+      if (named != by_name_.end()) old = tables_.at(named->second);
     }
-    std::shared_ptr<Table> old;  // its memory is given back before there is more
-    {
-      const MutexLock lock(mutex_);
-      if (const auto named = by_name_.find(spec.name); named != by_name_.end()) {
-        old = std::move(tables_.at(named->second));
-        tables_.erase(named->second);
-        by_name_.erase(named);
-      }
-    }
-    if (old) {
-      const MutexLock lane(old->lane);
-      old->over = true;
-      if (old->embedding)
-        old->embedding->abandon(Error(
-            ErrorCode::kStateLost,
-            fmt::format("table '{}' was begun anew by another run or attempt; end this one", spec.name)));
-    }
-    old.reset();
+    if (old && !end_table(*old, given)) return;
+    if (old) forget(*old);
+    old.reset();  // its memory is given back before there is more
     table = make(spec, head.run, head.attempt, ranks);
     const MutexLock lock(mutex_);
     table->number = ++last_number_;  // a question about the one before is refused
@@ -209,14 +182,38 @@ RecycledBytes StateOwner::open(std::uint64_t connection, const StateQuestion& qu
     by_name_[spec.name] = table->number;
   }
   const MutexLock lane(table->lane);
+  if (table->goes_back()) return hold(*table, table->held_opens, given);
   const SharedEmbedding* const embedding = table->embedding.get();
-  if (embedding != nullptr) table->connections.insert(connection);
-  return write_opened({.table = table->number,
-                       .owner = start_,
-                       .steps_applied = embedding != nullptr ? embedding->steps_applied() : 0,
-                       .rows = table->rows->count(),
-                       .learned = embedding != nullptr ? embedding->table().num_learned()
-                                                       : table->tensor->store().num_written()});
+  if (embedding != nullptr) table->connections.insert(given.connection);
+  given.done(write_opened({.table = table->number,
+                           .owner = start_,
+                           .steps_applied = embedding != nullptr ? embedding->steps_applied() : 0,
+                           .rows = table->rows->count(),
+                           .learned = embedding != nullptr ? embedding->table().num_learned()
+                                                           : table->tensor->store().num_written()}));
+}
+
+/// Ends a table that is begun anew. One that is at its files gives that up first: false, and `given` comes
+/// again then.
+bool StateOwner::end_table(Table& old, const Question& given) {
+  const MutexLock lane(old.lane);
+  if (old.at_files) {
+    old.given_up = true;
+    hold(old, old.held_opens, given);
+    return false;
+  }
+  old.over = true;
+  if (old.embedding)
+    old.embedding->abandon(Error(
+        ErrorCode::kStateLost,
+        fmt::format("table '{}' was begun anew by another run or attempt; end this one", old.spec.name)));
+  return true;
+}
+
+void StateOwner::forget(const Table& old) {
+  const MutexLock lock(mutex_);
+  tables_.erase(old.number);
+  by_name_.erase(old.spec.name);
 }
 
 /// Whoever may open a table may fill it: so there is room for all its rows, before the first one is written.
@@ -262,73 +259,6 @@ void StateOwner::require_run(const Table& table, const StateHead& head) {
 }
 
 // ---- questions
-
-void StateOwner::ask_checkpoint(Table& table, const StateQuestion& question, StateDone done) const {
-  const StateHead& head = question.head;
-  const std::string& name = table.spec.name;
-  if (options_.folder.empty())
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("the owner of table '{}' has no folder for checkpoints", name));
-  require_valid(
-      head.run != 0,
-      fmt::format("a checkpoint of table '{}' is of a run of number 0; give the run a number", name));
-  require_valid(head.attempt >= table.attempt,
-                fmt::format("table '{}' has gone on with attempt {} of the run, and this is attempt {}", name,
-                            table.attempt, head.attempt));
-  const bool saves = head.ask == StateAsk::kSave, restores = head.ask == StateAsk::kRestore;
-  const std::size_t numbers = question.ids.size(), shards = question.rest.size() / sizeof(ShardSum);
-  const bool makes_sense = (saves      ? numbers == 2
-                            : restores ? numbers == 3
-                                       : numbers >= 2) &&
-                           numbers <= kMostCheckpoints && shards <= (restores ? kMostShards : 0) &&
-                           std::ranges::all_of(question.ids, [](auto number) { return number >= 0; });
-  if (!makes_sense)
-    throw Error(ErrorCode::kCorrupt, fmt::format("a question about table '{}' names no checkpoint", name));
-  CheckpointQuestion asked{.head = head, .numbers = {}, .shards = std::vector<ShardSum>(shards)};
-  asked.numbers.assign(question.ids.begin(), question.ids.end());
-  if (shards > 0) std::memcpy(asked.shards.data(), question.rest.data(), shards * sizeof(ShardSum));
-  table.attempt = head.attempt;
-  if (head.ask != StateAsk::kSave || table.tensor) return done(checkpoint(table, asked));
-  table.embedding->when(
-      static_cast<std::int64_t>(head.number), [this, &table, asked] { return checkpoint(table, asked); },
-      std::move(done));
-}
-
-/// Once, however often it is asked: whoever asked may have gone on since.
-RecycledBytes StateOwner::checkpoint(Table& table, const CheckpointQuestion& question) const {
-  const StateHead& head = question.head;
-  const auto message = static_cast<std::uint64_t>(question.numbers[0]);
-  if (head.client == table.checkpoint_client && message <= table.checkpoint_message) {
-    if (message == table.checkpoint_message) return table.checkpoint_answer;
-    throw Error(ErrorCode::kInvalid, fmt::format("message {} about a checkpoint of table '{}' came after {}",
-                                                 message, table.spec.name, table.checkpoint_message));
-  }
-  const OwnedTable mine{.spec = table.spec,
-                        .rows = *table.rows,
-                        .fingerprint = dataset_.meta().fingerprint,
-                        .tensor = table.tensor.get(),
-                        .embedding = table.embedding.get()};
-  const std::span<const std::int64_t> numbers = std::span(question.numbers).subspan(1);
-  const auto folder = [&] {
-    return checkpoint_folder(options_.folder, head.run, static_cast<std::uint64_t>(numbers[0]));
-  };
-  RecycledBytes answer;
-  const AtFiles at_files(table.at_files);
-  if (head.ask == StateAsk::kSave) {
-    if (mine.embedding != nullptr) require_step(*mine.embedding, static_cast<std::int64_t>(head.number));
-    answer = write_shard_sum(save_table(folder(), mine));
-  } else if (head.ask == StateAsk::kRestore) {
-    const Shards which = numbers[1] != 0 ? Shards::kAll : Shards::kOwn;
-    answer = write_restored(restore_table(folder(), question.shards, which, mine));
-  } else {
-    keep_checkpoints(options_.folder, static_cast<std::uint64_t>(numbers[0]), numbers.subspan(1), mine);
-    answer = write_steps_applied(0);
-  }
-  table.checkpoint_client = head.client;
-  table.checkpoint_message = message;
-  table.checkpoint_answer = answer;
-  return answer;
-}
 
 void StateOwner::ask_tensor(Table& table, const StateQuestion& question, const StateDone& done) {
   SharedTensor& tensor = *table.tensor;
@@ -396,76 +326,63 @@ std::vector<std::shared_ptr<StateOwner::Table>> StateOwner::all_tables() const {
   return all;
 }
 
-/// A table that is at its files learns of it with a later tick.
+/// What it has asked and is held is not done any more: it would count as connected.
 void StateOwner::disconnected(std::uint64_t connection) {
-  {
-    const MutexLock lock(mutex_);
-    gone_.push_back(connection);
-  }
-  take_gone();
-}
-
-void StateOwner::take_gone() {
-  std::vector<std::uint64_t> gone;
-  {
-    const MutexLock lock(mutex_);
-    gone.swap(gone_);
-  }
-  bool all = true;
+  std::vector<Question> dropped;
   for (const std::shared_ptr<Table>& table : all_tables()) {
-    if (gone.empty()) break;
-    if (table->at_files) {
-      all = false;
-      continue;
-    }
     const MutexLock lane(table->lane);
-    std::size_t erased = 0;
-    for (const std::uint64_t connection : gone) erased += table->connections.erase(connection);
-    if (erased > 0 && table->connections.empty()) table->abandoned = options_.now();
+    for (std::deque<Question>* queue : {&table->held, &table->held_opens})
+      std::erase_if(*queue, [&](Question& held) {
+        if (held.connection != connection) return false;
+        table->held_bytes -= held.message->size();
+        dropped.push_back(std::move(held));
+        return true;
+      });
+    if (table->connections.erase(connection) > 0 && table->connections.empty())
+      table->abandoned = options_.now();
   }
-  if (all) return;
-  const MutexLock lock(mutex_);
-  gone_.insert(gone_.end(), gone.begin(), gone.end());
+  for (const Question& question : dropped) question.done(AskedAgain{});
 }
 
 void StateOwner::tick() {
-  take_gone();
   for (const std::shared_ptr<Table>& table : all_tables()) {
-    if (table->at_files) continue;
     const MutexLock lane(table->lane);
     if (table->embedding) table->embedding->tick(options_.now());
   }
 }
 
+void StateOwner::give_up() {
+  for (const std::shared_ptr<Table>& table : all_tables()) table->given_up = true;
+}
+
 std::vector<TableStatus> StateOwner::status() const {
   std::vector<TableStatus> all;
   for (const std::shared_ptr<Table>& table : all_tables()) {
-    if (table->at_files) {  // as it was before
-      const MutexLock lock(mutex_);
-      if (!table->last_status.spec.name.empty()) all.push_back(table->last_status);
-      continue;
-    }
     const MutexLock lane(table->lane);
-    TableStatus status{.spec = table->spec, .rows = table->rows->count()};
-    if (const SharedEmbedding* const embedding = table->embedding.get()) {
-      status.written = embedding->table().num_learned();
-      status.bytes = embedding->table().bytes();
-      status.held_bytes = embedding->held_bytes();
-      status.run = table->run;
-      status.attempt = table->attempt;
-      status.ranks = table->ranks.ranks;
-      status.steps_applied = embedding->steps_applied();
-      status.connections = table->connections.size();
-    } else {
-      status.written = table->tensor->store().num_written();
-      status.bytes = table->tensor->store().bytes();
-    }
-    const MutexLock lock(mutex_);
-    table->last_status = status;
-    all.push_back(std::move(status));
+    all.push_back(status_of(*table));
   }
   std::ranges::sort(all, {}, [](const TableStatus& status) { return status.spec.name; });
   return all;
+}
+
+/// In its lane. Of a table that goes back to a checkpoint, as it was before.
+TableStatus StateOwner::status_of(const Table& table) {
+  if (table.goes_back()) return table.last_status;
+  TableStatus status{.spec = table.spec, .rows = table.rows->count()};
+  if (const SharedEmbedding* const embedding = table.embedding.get()) {
+    status.written = embedding->table().num_learned();
+    status.bytes = embedding->table().bytes();
+    status.held_bytes = embedding->held_bytes();
+    status.run = table.run;
+    status.attempt = table.attempt;
+    status.ranks = table.ranks.ranks;
+    status.steps_applied = embedding->steps_applied();
+    status.connections = table.connections.size();
+  } else {
+    status.written = table.tensor->store().num_written();
+    status.bytes = table.tensor->store().bytes();
+  }
+  return status;
 }
 
 }  // namespace hopfeed

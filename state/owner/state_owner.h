@@ -6,10 +6,15 @@
 // another one, since what it relied on is gone.
 //
 // Questions of one lane are given in their order, one after the other; of different lanes on any threads.
+//
+// A table at its files holds no lane. While a checkpoint of it is written its rows are read, and what would
+// move them is held until that is over; while it goes back to one, all is held. Of the questions about
+// checkpoints of a table one is done after the other.
 #pragma once
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -34,6 +39,9 @@ struct StateOwnerOptions {
   int threads = 1;                    // that apply steps
   std::filesystem::path folder = {};  // of checkpoints (shard_file.h); empty: none can be written
   std::size_t max_memory = 0;         // bytes of all tables, once all their rows are written; 0: any
+  /// Runs what reads and writes files, on another thread; all of it ends before the owner does. Null: whoever
+  /// asks does it.
+  std::function<void(std::function<void()> work)> at_files = nullptr;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // for tests
 };
 
@@ -65,12 +73,25 @@ class StateOwner {
   void disconnected(std::uint64_t connection);
   /// Once a second, on any thread: who is late (shared_embedding.h).
   void tick();
+  /// Gives up what tables do at their files: the owner is to end.
+  void give_up();
   /// Returns its tables, by name. A table that applies a step is waited for.
   std::vector<TableStatus> status() const;
 
  private:
-  /// A table of a number. `lane` is entered by one thread at a time.
-  struct Table {
+  struct Question {
+    std::uint64_t connection = 0;
+    std::shared_ptr<const RecycledBytes> message;
+    StateDone done;
+  };
+  struct CheckpointQuestion {  // save, restore, keep
+    StateHead head;
+    std::vector<std::int64_t> numbers;
+    std::vector<ShardSum> shards;
+    StateDone done;
+  };
+  /// A table of a number. `lane` is entered by one thread at a time; `given_up` is read without it.
+  struct Table : std::enable_shared_from_this<Table> {
     std::uint32_t number = 0;
     TableSpec spec;
     std::unique_ptr<OwnedRows> rows;
@@ -82,41 +103,53 @@ class StateOwner {
     std::set<std::uint64_t> connections;  // of the run
     Clock::time_point abandoned;          // when the last of them left
     bool over = false;                    // another one has its name
-    std::atomic<bool> at_files{false};    // the lane is held for as long as files take
     // What was asked last of checkpoints: a message that comes again changes nothing any more.
     std::uint64_t checkpoint_client = 0, checkpoint_message = 0;
     RecycledBytes checkpoint_answer;
-    TableStatus last_status;  // with the owner's mutex
+    std::unique_ptr<CheckpointQuestion> at_files;  // what it does there; null: nothing
+    std::deque<Question> held, held_opens;         // until that is over
+    std::size_t held_bytes = 0;
+    std::atomic<bool> given_up{false};  // nobody wants what it does at its files
+    TableStatus last_status;            // before it went back to a checkpoint
     Mutex lane;
+
+    bool goes_back() const { return at_files && at_files->head.ask == StateAsk::kRestore; }
   };
-  struct CheckpointQuestion {  // save, restore, keep
-    StateHead head;
-    std::vector<std::int64_t> numbers;
-    std::vector<ShardSum> shards;
-  };
-  void give(std::uint64_t connection, const std::shared_ptr<const RecycledBytes>& message, StateDone done);
-  RecycledBytes open(std::uint64_t connection, const StateQuestion& question);
+  void give(const Question& given);
+  void give_in_lane(Table& table, const Question& given);
+  void open(const StateQuestion& question, const Question& given);
   std::shared_ptr<Table> joined(const TableSpec& spec, const RanksOfRun& ranks, const StateHead& head) const;
+  bool end_table(Table& old, const Question& given);
+  void forget(const Table& old);
   std::vector<std::shared_ptr<Table>> all_tables() const;
-  void take_gone();
   void require_room(const TableSpec& spec) const;
   [[noreturn]] static void refuse_begun_anew(std::uint32_t table);
   std::shared_ptr<Table> make(const TableSpec& spec, std::uint64_t run, std::uint32_t attempt,
                               const RanksOfRun& ranks);
   std::shared_ptr<Table> table_of(const StateHead& head) const;
   static void require_run(const Table& table, const StateHead& head);
-  void ask_checkpoint(Table& table, const StateQuestion& question, StateDone done) const;
-  RecycledBytes checkpoint(Table& table, const CheckpointQuestion& question) const;
   static void ask_tensor(Table& table, const StateQuestion& question, const StateDone& done);
   static void ask_embedding(Table& table, std::uint64_t connection, const StateQuestion& question,
                             const std::shared_ptr<const RecycledBytes>& message, StateDone done);
+  static TableStatus status_of(const Table& table);
+
+  // ---- checkpoints (state_owner_files.cc)
+  static bool is_held(const Table& table, StateAsk ask);
+  static void hold(Table& table, std::deque<Question>& queue, const Question& given);
+  void ask_checkpoint(Table& table, const StateQuestion& question, const Question& given);
+  void begin_at_files(Table& table, CheckpointQuestion asked, const Question& given);
+  void go_to_files();
+  void do_at_files(const std::shared_ptr<Table>& table);
+  void end_at_files(const std::shared_ptr<Table>& table, StateReply reply);
+  RecycledBytes checkpoint(Table& table, const CheckpointQuestion& question) const;
+  static RecycledBytes restore(Table& table, const OwnedTable& mine, const FoundShards& found);
 
   const Dataset& dataset_;
   const StateOwnerOptions options_;
-  const std::uint64_t start_;                           // of this owner
-  Mutex opening_;                                       // one at a time; locked before the others
-  mutable Mutex mutex_;                                 // never while a lane is waited for
-  std::vector<std::uint64_t> gone_ GUARDED_BY(mutex_);  // connections that some table still counts
+  const std::uint64_t start_;                                    // of this owner
+  Mutex opening_;                                                // one at a time; locked before the others
+  mutable Mutex mutex_;                                          // never while a lane is waited for
+  std::deque<std::shared_ptr<Table>> begun_ GUARDED_BY(mutex_);  // at files, by who is in their lanes
   std::map<std::uint32_t, std::shared_ptr<Table>> tables_ GUARDED_BY(mutex_);  // by number
   std::map<std::string, std::uint32_t> by_name_ GUARDED_BY(mutex_);
   std::uint32_t last_number_ GUARDED_BY(mutex_) = 0;

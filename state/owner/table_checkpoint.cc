@@ -46,9 +46,9 @@ std::unique_ptr<ShardFile> opened(const std::filesystem::path& checkpoint, const
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
     throw Error(ErrorCode::kNotFound,
-                fmt::format("table '{}' goes back to a checkpoint whose shard {} is not there; an owner of "
-                            "other partitions than before reads the shards of all: put them into one folder",
-                            table.spec.name, path.string()));
+                fmt::format("its shard {} is not there; an owner of other partitions than before reads the "
+                            "shards of all: put them into one folder",
+                            path.string()));
   }
   const ShardHead& head = file->head();
   require_valid(head.fingerprint == table.fingerprint,
@@ -73,6 +73,10 @@ std::vector<std::unique_ptr<ShardFile>> shards_of(const std::filesystem::path& c
   }
   for (const ShardSum& sum : shards) files.push_back(opened(checkpoint, sum, table));
   return files;
+}
+
+void require_wanted(const OwnedTable& table) {
+  require_valid(table.given_up == nullptr || !*table.given_up, "nobody wants it any more");
 }
 
 /// Returns the whole number that a name is; -1: it is none.
@@ -115,47 +119,51 @@ ShardSum save_table(const std::filesystem::path& checkpoint, const OwnedTable& t
     head.count = table.embedding->table().count();
   }
   ShardWriter out(shard_path(checkpoint, table.spec.name, first_partition_of(table)), head);
-  store_of(table).for_each_written(
-      [&](std::int64_t row, const std::byte* bytes) { out.add(table.rows.original_id(row), bytes); });
+  store_of(table).for_each_written([&](std::int64_t row, const std::byte* bytes) {
+    require_wanted(table);
+    out.add(table.rows.original_id(row), bytes);
+  });
+  require_wanted(table);
   return out.commit();
 }
 
-RestoredShard restore_table(const std::filesystem::path& checkpoint, std::span<const ShardSum> shards,
-                            Shards which, const OwnedTable& table) {
-  require_valid(!shards.empty(),
-                fmt::format("table '{}' is to go back to a checkpoint without shards", table.spec.name));
+FoundShards::FoundShards(const std::filesystem::path& checkpoint, std::span<const ShardSum> shards,
+                         Shards which, const OwnedTable& table) {
+  require_valid(!shards.empty(), "the checkpoint names no shards");
   for (std::size_t i = 0; i < shards.size(); ++i)
-    require_valid(i == 0 || shards[i].first_partition > shards[i - 1].first_partition,
-                  fmt::format("a checkpoint of table '{}' names the shard of partition {} twice, or out of "
-                              "order",
-                              table.spec.name, shards[i].first_partition));
-  const std::vector<std::unique_ptr<ShardFile>> files = shards_of(checkpoint, shards, which, table);
-  const ShardHead& head = files.front()->head();
-  for (const std::unique_ptr<ShardFile>& file : files)
-    if (file->head().steps != head.steps || file->head().count != head.count)
-      throw Error(ErrorCode::kCorrupt, fmt::format("shards of table '{}' in {} are of different steps",
-                                                   table.spec.name, checkpoint.string()));
-  LearnedTable* const learned = table.embedding != nullptr ? &table.embedding->table_to_restore() : nullptr;
-  if (learned == nullptr) table.tensor->clear();
+    require_valid(
+        i == 0 || shards[i].first_partition > shards[i - 1].first_partition,
+        fmt::format("it names the shard of partition {} twice, or out of order", shards[i].first_partition));
+  files_ = shards_of(checkpoint, shards, which, table);
+  for (const std::unique_ptr<ShardFile>& file : files_)
+    if (file->head().steps != head().steps || file->head().count != head().count)
+      throw Error(ErrorCode::kCorrupt,
+                  fmt::format("its shards in {} are of different steps; go back to another checkpoint",
+                              checkpoint.string()));
+}
+
+RestoredShard FoundShards::put_into(const OwnedTable& table) const {
   std::int64_t restored = 0;
-  for (const std::unique_ptr<ShardFile>& file : files)
+  const auto put = [&table](std::int64_t row, const std::byte* bytes) {
+    if (table.tensor != nullptr) return table.tensor->restore(row, bytes);
+    LearnedTable& learned = table.embedding->table_to_restore();
+    learned.restore(row,
+                    {reinterpret_cast<const float*>(bytes), static_cast<std::size_t>(learned.row_numbers())});
+  };
+  for (const std::unique_ptr<ShardFile>& file : files_)
     file->for_each([&](std::span<const std::int64_t> ids, const std::byte* rows) {
+      require_wanted(table);
       for (const std::int64_t id : ids) {
         const std::int64_t row = table.rows.row_of_original(id);
         if (row >= 0) {
           ++restored;
-          if (learned != nullptr)
-            learned->restore(row, {reinterpret_cast<const float*>(rows),
-                                   static_cast<std::size_t>(learned->row_numbers())});
-          else
-            table.tensor->restore(row, rows);
+          put(row, rows);
         }
-        rows += head.row_bytes;
+        rows += head().row_bytes;
       }
       return true;
     });
-  if (learned != nullptr) table.embedding->restored(head.steps, head.count);
-  return {.rows = restored, .steps = head.steps};
+  return {.rows = restored, .steps = head().steps};
 }
 
 void keep_checkpoints(const std::filesystem::path& folder, std::uint64_t run,

@@ -22,6 +22,45 @@
 
 namespace hopfeed::testing {
 
+/// HeldFiles runs what an owner does at its files: at once, or when a test lets it.
+class HeldFiles {
+ public:
+  void run(std::function<void()> work) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (held_) works_.push_back(std::move(work));
+    }
+    changed_.notify_all();
+    if (work) work();
+  }
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  /// Waits until somebody would be at them.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !works_.empty(); });
+  }
+  /// Does what was held, and holds nothing any more.
+  void let_go() {
+    std::unique_lock lock(mutex_);
+    held_ = false;
+    for (const std::deque<std::function<void()>> works = std::exchange(works_, {});
+         const auto& work : works) {
+      lock.unlock();
+      work();
+      lock.lock();
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
+  std::deque<std::function<void()>> works_;
+};
+
 /// An OwnerThread is an owner of some partitions, which can be started again.
 class OwnerThread {
  public:
@@ -42,6 +81,7 @@ class OwnerThread {
   }
   const Dataset& dataset() const { return *dataset_; }
   StateOwner& owner() { return *owner_; }
+  HeldFiles& files() { return files_; }
   void post(std::function<void()> task) {
     {
       const std::lock_guard lock(mutex_);
@@ -72,14 +112,17 @@ class OwnerThread {
   }
   void make() {
     owner_ = std::make_unique<StateOwner>(
-        *dataset_, StateOwnerOptions{.folder = folder_, .max_memory = max_memory_, .now = [this] {
-                                       return StateOwner::Clock::now() + passed_.load();
-                                     }});
+        *dataset_,
+        StateOwnerOptions{.folder = folder_,
+                          .max_memory = max_memory_,
+                          .at_files = [this](std::function<void()> work) { files_.run(std::move(work)); },
+                          .now = [this] { return StateOwner::Clock::now() + passed_.load(); }});
   }
   const std::unique_ptr<Dataset> dataset_;
   const std::filesystem::path folder_;
   const std::size_t max_memory_;
   std::atomic<std::chrono::seconds> passed_{std::chrono::seconds(0)};
+  HeldFiles files_;
   std::unique_ptr<StateOwner> owner_;
   std::mt19937_64 random_;
   std::mutex mutex_;

@@ -443,6 +443,7 @@ TEST_F(TwoRanks, WhoGoesBackToACheckpointTellsThoseWhoWait_AndForgetsWhatWasHeld
   look(0, 1, ids(0, 2));
   table_.rest({}, 1, waits.done());
   EXPECT_GT(table_.held_bytes(), 0U);
+  table_.begin_to_restore();
   LearnedTable& table = table_.table_to_restore();
   const std::vector<float> values(kWidth, 7);
   table.restore(0, values);

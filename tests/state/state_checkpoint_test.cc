@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -158,7 +159,7 @@ TEST_F(StateCheckpoint, FoldersOfTheirOwnSuffice_UntilTheCutIsAnother) {
   const Owners others = owners_of(*graph_, {{0}, {1, 2}}, own);
   const std::unique_ptr<DistRows> rows = open(others, 0, 2);
   const std::string why = refusal([&] { rows->restore(kAt, shards); });
-  expect_in(why, "table 'user' goes back to a checkpoint whose shard " + own(0).string());
+  expect_in(why, "checkpoint 10 of table 'user' cannot be restored: its shard " + own(0).string());
   expect_in(why, "put them into one folder");
 }
 
@@ -174,6 +175,7 @@ TEST_F(StateCheckpoint, WhatIsDamagedOrMissingIsNamed_AndChangesNothing) {
     change();
     const std::string why = refusal([&] { rows->restore(kAt, named); });
     std::filesystem::rename(folder_.path() / "kept", shard(first_partition));
+    expect_in(why, "checkpoint 10 of table 'user' cannot be restored: ");
     expect_in(why, shard(first_partition).string());
     return why;
   };
@@ -195,7 +197,8 @@ TEST_F(StateCheckpoint, WhatIsDamagedOrMissingIsNamed_AndChangesNothing) {
   std::vector<ShardSum> others = shards;
   others[0].xxh3 ^= 1;
   expect_in(restored_after([] {}, 0, others), "is not the file that the checkpoint names");
-  expect_in(refusal([&] { rows->restore(kAt, {}); }), "a checkpoint without shards");
+  expect_in(refusal([&] { rows->restore(kAt, {}); }),
+            "checkpoint 10 of table 'user' cannot be restored: the checkpoint names no shards");
   EXPECT_EQ(all_rows(*rows), before);
 }
 
@@ -328,10 +331,132 @@ TEST_F(StateCheckpoint, ADiskThatIsFullIsSaid_AndTheOlderCheckpointStands) {
   const std::string why = refusal([&] { ranks[0]->save(11); });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old_handler);
+  expect_in(why, "checkpoint 11 of table 'user' cannot be written: ");
   expect_in(why, shard_path(checkpoint_folder(folder_.path(), kRun, 11), "user", 0).string());
+  expect_in(why, "those before it stand: give its owner's --state folder room, and save again");
   EXPECT_FALSE(std::filesystem::exists(shard_path(checkpoint_folder(folder_.path(), kRun, 11), "user", 0)));
   learn_together(ranks, 4);  // and training may go on
   EXPECT_EQ(learned_on(owners, 2, shards), learned_in_one_place(graph_->whole(), rows_spec(), kRanks));
+}
+
+// ---- while an owner is at its files
+
+class AtFiles : public StateCheckpoint {
+ protected:
+  AtFiles() : owners_(owners_of(*graph_, {{0, 1, 2}}, [this](std::size_t) { return folder_.path(); })) {}
+  ~AtFiles() override { files().let_go(); }
+  testing::HeldFiles& files() { return owners_[0]->files(); }
+  std::unique_ptr<DistTensor> tensor(const std::string& name, std::uint64_t connection) const {
+    return std::make_unique<DistTensor>(
+        network(owners_, connection), graph_->whole().meta(),
+        TableSpec{.name = name, .node_type = "node", .dtype = ElementType::kInt64, .width = 1},
+        RankOfRun{.run = kRun});
+  }
+  static std::int64_t value(const DistTensor& tensor) {
+    const std::vector<std::int64_t> five{5};
+    std::int64_t number = 0;
+    tensor.pull(five, reinterpret_cast<std::byte*>(&number));
+    return number;
+  }
+  static void add_one(DistTensor& tensor) {
+    const std::vector<std::int64_t> five{5}, one{1};
+    tensor.add(five, std::as_bytes(std::span(one)));
+  }
+  static void wait_until_held() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
+
+  const Owners owners_;
+};
+
+TEST_F(AtFiles, OtherTablesGoOn_AndWhatIsWrittenToThisOneIsHeld) {
+  const std::unique_ptr<DistTensor> saved = tensor("saved", 1), writes = tensor("saved", 2),
+                                    other = tensor("other", 3);
+  add_one(*saved);
+  files().hold();
+  std::vector<ShardSum> shards;
+  std::thread saver([&] { shards = saved->save(7); });
+  files().wait();
+  add_one(*other);
+  EXPECT_EQ(value(*other), 1);
+  EXPECT_EQ(owners_[0]->owner().status().size(), 2U);
+  owners_[0]->owner().tick();
+  std::atomic<bool> written = false;
+  std::thread writer([&] {
+    add_one(*writes);
+    written = true;
+  });
+  wait_until_held();
+  EXPECT_FALSE(written);
+  EXPECT_EQ(value(*other), 1);
+  const std::unique_ptr<DistTensor> reads = tensor("saved", 4);
+  EXPECT_EQ(value(*reads), 1) << "as the checkpoint has it";
+  files().let_go();
+  saver.join();
+  writer.join();
+  EXPECT_EQ(value(*reads), 2);
+  saved->restore(7, shards);
+  EXPECT_EQ(value(*tensor("saved", 5)), 1) << "what was held is not in the checkpoint";
+}
+
+TEST_F(AtFiles, RanksGoOnLearningBehindACheckpoint_AndNoneIsLate) {
+  std::vector<std::unique_ptr<DistRows>> ranks;
+  for (std::int64_t rank = 0; rank < kRanks; ++rank) ranks.push_back(open(owners_, rank, 0));
+  learn_together(ranks, kAt);
+  files().hold();
+  std::vector<ShardSum> shards;
+  std::thread saver([&] { shards = ranks[0]->save(kAt); });
+  files().wait();
+  std::thread goes_on([&] { learn(*ranks[1], 1, 2, testing::kSteps); });
+  wait_until_held();
+  owners_[0]->let_pass(std::chrono::seconds(1'000));  // more than a rank may be late
+  owners_[0]->owner().tick();
+  owners_[0]->let_pass(std::chrono::seconds(-1'000));
+  EXPECT_EQ(owners_[0]->owner().status()[0].steps_applied, kAt);
+  files().let_go();
+  saver.join();
+  learn(*ranks[0], 0, 2, testing::kSteps);
+  goes_on.join();
+  const std::vector<float> expected = learned_in_one_place(graph_->whole(), rows_spec(), kRanks);
+  EXPECT_EQ(all_rows(*ranks[0]), expected);
+  EXPECT_EQ(learned_on(owners_, 1, shards), expected);
+}
+
+TEST_F(AtFiles, ALaterAttemptGivesUpACheckpointThatNobodyWants) {
+  std::unique_ptr<DistRows> first = open(owners_, 0, 0);
+  files().hold();
+  std::string why;
+  std::thread saver([&] { why = refusal([&] { first->save(0); }); });
+  files().wait();
+  std::unique_ptr<DistRows> later;
+  std::thread opener([&] { later = open(owners_, 0, 1); });
+  wait_until_held();
+  files().let_go();
+  saver.join();
+  opener.join();
+  EXPECT_EQ(later->next_step(), 0);
+  expect_in(why, "was begun anew by another run or attempt");
+  EXPECT_FALSE(std::filesystem::exists(shard_path(checkpoint_folder(folder_.path(), kRun, 0), "user", 0)));
+}
+
+TEST_F(AtFiles, ATableThatGoesBackAnswersNobodyBeforeItHasItsRows) {
+  const std::unique_ptr<DistTensor> table = tensor("saved", 1), other = tensor("other", 3);
+  add_one(*table);
+  const std::vector<ShardSum> shards = table->save(7);
+  add_one(*table);
+  files().hold();
+  std::thread goes_back([&] { table->restore(7, shards); });
+  files().wait();
+  std::atomic<std::int64_t> read = 0;
+  std::thread reader([&] { read = value(*tensor("saved", 2)); });
+  wait_until_held();
+  EXPECT_EQ(read, 0);
+  add_one(*other);
+  EXPECT_EQ(value(*other), 1);
+  EXPECT_EQ(owners_[0]->owner().status()[1].written, 1) << "as it was before";
+  owners_[0]->owner().tick();
+  files().let_go();
+  goes_back.join();
+  reader.join();
+  EXPECT_EQ(read, 1);
 }
 
 }  // namespace
