@@ -1,10 +1,14 @@
 // State at servers, over sockets: connections that are cut, frames that come twice, ranks that wait for each
 // other on one connection, and owners that are the wrong ones.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -261,6 +265,47 @@ TEST_F(StateServers, AReplicaWithoutStateIsNotAskedForIt) {
   std::vector<std::int64_t> values(2 * kLearningNodes);
   tensor.pull(all_nodes(), reinterpret_cast<std::byte*>(values.data()));
   EXPECT_EQ(values, std::vector<std::int64_t>(values.size(), 2));
+}
+
+/// A file that nobody has written yet is as slow as a disk can be: whoever opens it waits.
+TEST_F(StateServers, AServerWhoseFilesAreSlow_AnswersForOtherTables) {
+  for (std::unique_ptr<Server>& server : servers_) server.reset();
+  ServerOptions alone = options({0, 1, 2});
+  alone.peer_threads = 1;
+  servers_[0] = std::make_unique<Server>(alone);
+  const auto opened = [&](const char* name) {
+    TableSpec spec = counts();
+    spec.name = name;
+    return std::make_unique<DistTensor>(owners_at({servers_[0]->address().to_text()}), meta(), spec,
+                                        RankOfRun{.run = 77});
+  };
+  const std::unique_ptr<DistTensor> slow = opened("slow"), other = opened("other");
+  const std::vector<std::int64_t> ones(2 * kLearningNodes, 1);
+  slow->add(all_nodes(), std::as_bytes(std::span(ones)));
+  const std::vector<ShardSum> shards = slow->save(12);
+  std::filesystem::path shard;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(state_folder_->path()))
+    if (entry.path().filename() == "slow.0.rows") shard = entry.path();
+  const std::filesystem::path kept = shard.parent_path() / "kept";
+  std::filesystem::rename(shard, kept);
+  ASSERT_EQ(mkfifo(shard.c_str(), 0600), 0);
+  std::string why;
+  std::thread goes_back([&] { why = refusal([&] { slow->restore(12, shards); }); });
+  std::this_thread::sleep_for(100ms);
+  std::vector<std::int64_t> values(ones.size());
+  for (int i = 1; i <= 3; ++i) {
+    other->add(all_nodes(), std::as_bytes(std::span(ones)));
+    other->pull(all_nodes(), reinterpret_cast<std::byte*>(values.data()));
+    EXPECT_EQ(values, std::vector<std::int64_t>(values.size(), i));
+  }
+  opened("third");
+  close(open(shard.c_str(), O_WRONLY));
+  goes_back.join();
+  expect_in(why,
+            "checkpoint 12 of table 'slow' cannot be restored: slow.0.rows is damaged: it is too short; "
+            "go back to an older checkpoint");
+  std::filesystem::rename(kept, shard);
+  slow->restore(12, shards);
 }
 
 }  // namespace
