@@ -127,12 +127,13 @@ cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
 
 TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World& world,
                             std::function<std::string(const EpochRow&)> epoch_note) {
-  if (world.rank() != 0) return {.step = {}, .epoch = {}, .stop = stop_asked};
+  if (world.rank() != 0) return {.step = {}, .epoch = {}, .stop = stop_asked, .long_work = {}};
   const auto bar = std::make_shared<std::unique_ptr<ProgressBar>>();
   const auto percent = [](double fraction) {
     return std::to_string(static_cast<int>(100 * fraction + 0.5)) + "%";
   };
   const auto ranks = static_cast<std::uint64_t>(world.size());
+  const auto said = std::make_shared<std::chrono::seconds>(0);
   return {.step =
               [=](const StepReport& step) {
                 if (!*bar) {
@@ -148,7 +149,18 @@ TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World
                 if (*bar) (*bar)->note(epoch_note(row));
                 bar->reset();
               },
-          .stop = stop_asked};
+          .stop = stop_asked,
+          .long_work =
+              [=](const std::string& what, std::chrono::seconds so_far) {
+                if (*bar) {
+                  (*bar)->note(what + " for " + std::to_string(so_far.count()) + " s");
+                  (*bar)->add(0);
+                } else if (so_far - *said >= std::chrono::seconds(10) || so_far < *said) {
+                  *said = so_far;
+                  std::fprintf(stderr, "%s: %s for %d s\n", title.c_str(), what.c_str(),
+                               static_cast<int>(so_far.count()));
+                }
+              }};
 }
 
 std::function<void()> end_of_waiting(const std::filesystem::path& out) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
@@ -247,33 +248,42 @@ void load_parameters(InputArchive& archive, torch::nn::Module& model) {
   }
 }
 
-std::string state_in(InputArchive& archive) {
-  torch::Tensor state;
-  return archive.try_read("state", state, true) ? to_text(state) : "";
+/// Empty: there is none of that name.
+std::string text_in(InputArchive& archive, const char* name) {
+  torch::Tensor bytes;
+  return archive.try_read(name, bytes, true) ? to_text(bytes) : "";
 }
 
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
-                     const Settings& settings, World& world, const std::string& state) {
+                     const Settings& settings, World& world, const StateParts& state, const WorkTold& told) {
   const torch::Tensor generators = world.gather(state_of(generators_of(device_of(model))));
-  if (world.rank() != 0 || path.empty()) return;
-  OutputArchive archive, model_archive, optimizer_archive;
-  save_module(model, model_archive, Rows::kWhole);
-  optimizer.save(optimizer_archive);
-  archive.write("model", model_archive);
-  archive.write("optimizer", optimizer_archive);
-  archive.write("progress", to_byte_tensor(nonfinite_as_text(progress).dump()), /*is_buffer=*/true);
-  archive.write("settings", to_byte_tensor(nlohmann::json(settings).dump()), /*is_buffer=*/true);
-  archive.write("generators", generators, /*is_buffer=*/true);
-  if (!state.empty()) archive.write("state", to_byte_tensor(state), /*is_buffer=*/true);
-  replace_file(path, archive);
+  const auto write = [&] {
+    OutputArchive archive, model_archive, optimizer_archive;
+    save_module(model, model_archive, Rows::kWhole);
+    optimizer.save(optimizer_archive);
+    archive.write("model", model_archive);
+    archive.write("optimizer", optimizer_archive);
+    archive.write("progress", to_byte_tensor(nonfinite_as_text(progress).dump()), /*is_buffer=*/true);
+    archive.write("settings", to_byte_tensor(nlohmann::json(settings).dump()), /*is_buffer=*/true);
+    archive.write("generators", generators, /*is_buffer=*/true);
+    if (!state.manifest.empty()) archive.write("state", to_byte_tensor(state.manifest), /*is_buffer=*/true);
+    if (!state.best_model.empty())
+      archive.write("best", to_byte_tensor(state.best_model), /*is_buffer=*/true);
+    replace_file(path, archive);
+  };
+  const bool writes = world.rank() == 0 && !path.empty();
+  do_together(world, writes ? write : std::function<void()>(), told);
 }
 
 LoadedCheckpoint load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world) {
-  const std::string bytes = broadcast_text(world.rank() == 0 ? read_all(path) : "", world);
+  std::string bytes;
+  const auto read = [&] { bytes = read_all(path); };
+  do_together(world, world.rank() == 0 ? read : std::function<void()>());
+  bytes = broadcast_text(std::move(bytes), world);
   return reading(path, [&] {
     InputArchive archive, model_archive, optimizer_archive;
     archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
@@ -292,7 +302,9 @@ LoadedCheckpoint load_checkpoint(const std::filesystem::path& path, torch::nn::M
       set_state(generators_of(device_of(model)), generators[world.rank()]);
     const nlohmann::json progress = nonfinite_as_number(parse_json(to_text(progress_text)));
     require_cursor(progress, path);
-    return LoadedCheckpoint{.progress = progress.get<TrainingProgress>(), .state = state_in(archive)};
+    return LoadedCheckpoint{
+        .progress = progress.get<TrainingProgress>(),
+        .state = {.manifest = text_in(archive, "state"), .best_model = text_in(archive, "best")}};
   });
 }
 
@@ -301,7 +313,7 @@ std::string state_of_checkpoint(const std::filesystem::path& path) {
   return reading(path, [&] {
     InputArchive archive;
     archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
-    return state_in(archive);
+    return text_in(archive, "state");
   });
 }
 
@@ -322,6 +334,12 @@ std::string model_bytes(const torch::nn::Module& model) {
   std::ostringstream bytes;
   archive.save_to(bytes);
   return std::move(bytes).str();
+}
+
+void save_model_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
 void load_model_bytes(const std::string& bytes, torch::nn::Module& model) {

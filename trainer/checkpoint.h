@@ -5,9 +5,10 @@
 //
 // The file is a LibTorch archive of: "model", "optimizer", "progress" (JSON of TrainingProgress), "settings"
 // (JSON), "generators" (uint8 [ranks, bytes]: of the CPU, and behind it that of the model's device, where
-// that is another), and where rows are learned at owners "state" (JSON of StateManifest, learned_state.h). It
-// is read through the host's memory, so a run may go on on another device; to the last bit it ends alike on
-// the same kind of device only.
+// that is another), and where rows are learned at owners "state" (JSON of StateManifest, learned_state.h) and
+// "best" (uint8, model_bytes() of the best epoch so far: with the shards that the manifest names one model,
+// whether or not the device computes the same bits again). It is read through the host's memory, so a run may
+// go on on another device; to the last bit it ends alike on the same kind of device only.
 #pragma once
 #include <torch/torch.h>
 
@@ -15,6 +16,7 @@
 #include <map>
 #include <string>
 
+#include "trainer/long_work.h"
 #include "trainer/training_progress.h"
 #include "trainer/world.h"
 
@@ -23,18 +25,25 @@ namespace hopfeed {
 /// Settings must be the same in the run that goes on: name -> value as text. A difference is refused by name.
 using Settings = std::map<std::string, std::string>;
 
-/// Saves a checkpoint. All ranks call it together; rank 0 writes, unless its `path` is empty. `state` is a
-/// manifest; empty: there is none. Throws kIo or kNoSpace naming the file.
+/// StateParts are what a checkpoint has beside where rows are learned at owners.
+struct StateParts {
+  std::string manifest = "";    // empty: there is none
+  std::string best_model = "";  // empty: there is none yet
+};
+
+/// Saves a checkpoint. All ranks call it together; rank 0 writes, unless its `path` is empty, and `told` hears
+/// of it while that takes long. Throws kIo or kNoSpace naming the file, on all ranks.
 void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
-                     const Settings& settings, World& world, const std::string& state = "");
+                     const Settings& settings, World& world, const StateParts& state = {},
+                     const WorkTold& told = {});
 
 /// Loads a checkpoint. All ranks call it together; rank 0 reads, so only its machine needs the file. With
 /// another number of ranks than before, generators keep the state that they have; so does the device's on
 /// another kind of device. Throws kNotFound, kCorrupt, and kInvalid for other settings.
 struct LoadedCheckpoint {
   TrainingProgress progress;
-  std::string state;  // the manifest; empty: there is none
+  StateParts state;
 };
 LoadedCheckpoint load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world);
@@ -48,6 +57,8 @@ void save_model(const std::filesystem::path& path, const torch::nn::Module& mode
 void load_model(const std::filesystem::path& path, torch::nn::Module& model);
 /// The same in memory.
 std::string model_bytes(const torch::nn::Module& model);
+/// Writes what model_bytes() gave as save_model() writes a model.
+void save_model_bytes(const std::filesystem::path& path, const std::string& bytes);
 void load_model_bytes(const std::string& bytes, torch::nn::Module& model);
 
 }  // namespace hopfeed

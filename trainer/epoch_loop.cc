@@ -137,7 +137,8 @@ void EpochLoop::begin_afresh() {
     state_.begin();
     checkpoint();
   }
-  if (world_.rank() == 0 && before_the_earlier != 0) state_.keep(before_the_earlier, {});
+  const auto keep = [&] { state_.keep(before_the_earlier, {}); };
+  do_together(world_, before_the_earlier != 0 ? keep : std::function<void()>(), told("removing checkpoints"));
 }
 
 /// What the file says of owners; of one that is missing or damaged, nothing.
@@ -151,33 +152,49 @@ StateManifest EpochLoop::manifest_in(const std::filesystem::path& path) const {
   }
 }
 
-/// Has owners write their shards. Returns the manifest of a checkpoint to commit; none where one of them has
-/// lost its state. On rank 0.
+WorkTold EpochLoop::told(std::string what) const {
+  if (!callbacks_.long_work) return {};
+  return [this, what = std::move(what)](std::chrono::seconds so_far) { callbacks_.long_work(what, so_far); };
+}
+
+/// Has owners write their shards. Returns the manifest of a checkpoint to commit, on rank 0; none where one
+/// of them has lost its state.
 std::optional<StateManifest> EpochLoop::save_state() {
-  std::optional<StateManifest> next;
-  unless_lost([&] {
-    StateManifest saved{
-        .run = state_.run(), .attempt = state_.attempt(), .now = state_.save(), .best = manifest_.best};
-    if (progress_.best_epoch >= 0 && progress_.best_epoch == progress_.epoch - 1 && progress_.position == 0)
-      saved.best = saved.now;
-    next = std::move(saved);
-  });
+  if (!state_.any()) return {};
+  std::optional<StateCheckpoint> saved;
+  std::optional<StateLost> lost;
+  const auto save = [&] {
+    try {
+      saved = state_.save();
+    } catch (const StateLost& why) {
+      lost = why;
+    }
+  };
+  const std::string what = "writing checkpoint " + std::to_string(state_.next_number());
+  do_together(world_, world_.rank() == 0 && !lost_ ? save : std::function<void()>(), told(what));
+  if (lost) unless_lost([&] { throw StateLost(*lost); });
+  if (!saved) return {};
+  StateManifest next{.run = state_.run(), .attempt = state_.attempt(), .now = *saved, .best = manifest_.best};
+  if (progress_.best_epoch >= 0 && progress_.best_epoch == progress_.epoch - 1 && progress_.position == 0)
+    next.best = next.now;
   return next;
 }
 
 /// The renaming of the file is the commit, of what lies at owners too.
 void EpochLoop::checkpoint() {
   if (options_.out.empty()) return;
-  std::optional<StateManifest> next;
-  if (state_.any() && world_.rank() == 0) next = save_state();
+  const std::optional<StateManifest> next = save_state();
   const bool whole = !lost_;
   save_checkpoint(whole ? files_.next() : "", model_, optimizer_, progress_, options_.settings, world_,
-                  next ? next->to_json() : "");
+                  {.manifest = next ? next->to_json() : "", .best_model = state_.any() ? best_model_ : ""},
+                  told("writing a checkpoint"));
   if (whole && world_.rank() == 0) files_.commit();
   if (!state_.any()) return;
   if (next) {
     older_.push_front(std::exchange(manifest_, *next));
     while (std::ssize(older_) >= kept()) older_.pop_back();
+    if (manifest_.best == manifest_.now && !best_model_.empty())
+      save_model_bytes(model_path(), best_model_);
   }
   world_.sum({0});  // all know whether there is a new one
   if (world_.go_back_agreed()) return;
@@ -192,14 +209,15 @@ std::int64_t EpochLoop::kept() const {
 
 /// Shards to which no file goes back. Where an owner cannot now, they go with a later checkpoint.
 void EpochLoop::remove_old_state() {
-  if (!state_.any() || world_.rank() != 0) return;
+  if (!state_.any()) return;
   std::set<std::uint64_t> numbers{manifest_.now.number};
   if (manifest_.best) numbers.insert(manifest_.best->number);
   for (const StateManifest& older : older_) {
     numbers.insert(older.now.number);
     if (older.best) numbers.insert(older.best->number);
   }
-  state_.keep(state_.run(), {numbers.begin(), numbers.end()});
+  const auto keep = [&] { state_.keep(state_.run(), {numbers.begin(), numbers.end()}); };
+  do_together(world_, world_.rank() == 0 ? keep : std::function<void()>(), told("removing checkpoints"));
 }
 
 void EpochLoop::found_again() {
@@ -231,13 +249,16 @@ void EpochLoop::load() {
   progress_ = std::move(loaded.progress);
   progress_.world_size = world_.size();
   if (!state_.any()) return;
-  if (loaded.state.empty())
+  if (loaded.state.manifest.empty())
     throw Error(ErrorCode::kInvalid,
                 "checkpoint '" + files_.last().string() +
                     "' was made with whole rows at each trainer, and this run has owners; "
                     "use the same, or start afresh without resuming");
-  manifest_ = StateManifest::from_json(loaded.state);
-  state_.go_back(manifest_, manifest_.now);
+  manifest_ = StateManifest::from_json(loaded.state.manifest);
+  best_model_ = std::move(loaded.state.best_model);
+  if (world_.rank() == 0 && !best_model_.empty()) save_model_bytes(model_path(), best_model_);
+  state_.go_back(manifest_, manifest_.now,
+                 told("going back to checkpoint " + std::to_string(manifest_.now.number)));
 }
 
 std::int64_t EpochLoop::batches_so_far() const {
@@ -246,12 +267,27 @@ std::int64_t EpochLoop::batches_so_far() const {
   return batches;
 }
 
+/// With owners the file follows the commit: an epoch that is lost before it, and computed again on a device
+/// whose bits do not repeat, may be no longer the best.
+void EpochLoop::keep_best() {
+  if (state_.any() || options_.restores_best) best_model_ = model_bytes(model_);
+  if (!state_.any() && !options_.out.empty() && world_.rank() == 0) save_model(model_path(), model_);
+}
+
+void EpochLoop::restore_best() {
+  if (!best_model_.empty())
+    load_model_bytes(best_model_, model_);
+  else if (!options_.out.empty() && world_.rank() == 0)
+    load_model(model_path(), model_);
+  restore_best_rows();
+}
+
 /// Rank 0's word, since it alone has the manifest of this process.
 void EpochLoop::restore_best_rows() {
   if (!state_.any()) return;
   const bool other = world_.rank() == 0 && manifest_.best && *manifest_.best != manifest_.now;
   if (world_.sum({other ? 1.0 : 0.0})[0] == 0) return;
-  state_.go_back(manifest_, manifest_.best.value_or(StateCheckpoint{}));
+  state_.go_back(manifest_, manifest_.best.value_or(StateCheckpoint{}), told("going back to the best epoch"));
 }
 
 /// How many batches this rank takes, from where the epoch stands; all ranks have as many.
@@ -350,8 +386,7 @@ void EpochLoop::finish_epoch(TrainingTask& task) {
   if (!score || *score > progress_.best_accuracy) {
     progress_.best_accuracy = score.value_or(0);
     progress_.best_epoch = progress_.epoch;
-    task.keep_best();
-    if (!options_.out.empty() && world_.rank() == 0) save_model(model_path(), model_);
+    keep_best();
   }
   progress_ = {.epoch = progress_.epoch + 1,
                .best_accuracy = progress_.best_accuracy,

@@ -8,6 +8,7 @@
 #pragma once
 #include <torch/torch.h>
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -49,6 +50,8 @@ struct TrainingCallbacks {
   /// It is asked before each step. Where it says true on any rank, all stop behind that step, with a
   /// checkpoint.
   std::function<bool()> stop;
+  /// Is told about once a second while a checkpoint is written, or gone back to, for longer than that.
+  std::function<void(const std::string& what, std::chrono::seconds so_far)> long_work;
 };
 
 struct EpochLoopOptions {
@@ -57,6 +60,7 @@ struct EpochLoopOptions {
   std::int64_t max_batches = 0;       // of an epoch, over all ranks; 0: all
   std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
   std::int64_t keep = 0;              // checkpoints that stay; 0: one, with owners three
+  bool restores_best = false;         // restore_best() will be called
   std::uint64_t seed = 0;             // of dropout
   std::filesystem::path out;  // rank 0 keeps <name>.pt and <name>.checkpoint here; empty: nothing is kept
   std::string name = "model";
@@ -89,8 +93,6 @@ class TrainingTask {
   /// has most; nothing makes the last epoch the best. Where stop is agreed on meanwhile, what it returns is
   /// not looked at.
   virtual std::optional<double> score(EpochRow& row) = 0;
-  /// Keeps the epoch that was scored: it is the best so far.
-  virtual void keep_best() {}
 };
 
 class EpochLoop {
@@ -110,8 +112,9 @@ class EpochLoop {
   void evaluate(TrainingTask& task, BatchStream& stream,
                 const std::function<void(const AnyBatchTensors&)>& each);
 
-  /// Takes the rows at owners back to those of the best epoch, for the model that keep_best() has kept.
-  void restore_best_rows();
+  /// Takes the model back to the best epoch, and its rows at owners with it; where these lie whole, and the
+  /// best epoch before a resume, on rank 0 alone.
+  void restore_best();
 
   const TrainingProgress& progress() const { return progress_; }
   /// Returns how often all went back, and how many batches were computed again.
@@ -127,7 +130,10 @@ class EpochLoop {
  private:
   void resume();
   void begin_afresh();
+  void keep_best();
+  void restore_best_rows();
   StateManifest manifest_in(const std::filesystem::path& path) const;
+  WorkTold told(std::string what) const;
   std::optional<StateManifest> save_state();
   void checkpoint();
   std::int64_t kept() const;
@@ -163,6 +169,7 @@ class EpochLoop {
   CheckpointFiles files_;            // rank 0's
   std::deque<StateManifest> older_;  // of the checkpoints before the last one; on rank 0
   StateManifest manifest_;           // of the last checkpoint; on rank 0
+  std::string best_model_;           // model_bytes() of the best epoch; with owners a checkpoint has it too
   bool lost_ = false;                // an owner has lost what this rank needs
   std::string why_lost_;
   Returns returns_;

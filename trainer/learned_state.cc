@@ -157,7 +157,7 @@ void LearnedState::open_as_it_is(DistEmbeddingImpl& table, std::int64_t steps) {
 
 /// Rank 0 has every table as it is to be before another rank opens it. Returns why this rank has not all of
 /// them open, where another try may help.
-std::optional<Error> LearnedState::open_tables(const StateCheckpoint* checkpoint) {
+std::optional<Error> LearnedState::open_tables(const StateCheckpoint* checkpoint, const WorkTold& told) {
   std::optional<Error> why;
   const auto each = [&](const auto& open) {
     try {
@@ -168,23 +168,25 @@ std::optional<Error> LearnedState::open_tables(const StateCheckpoint* checkpoint
     }
   };
   abandon();
-  double steps = 0;
-  if (world_.rank() == 0) {
-    each([&](DistEmbeddingImpl& table) { open_at(table, checkpoint); });
-    if (!why) steps = static_cast<double>(tables_.front()->rows().next_step());
-  }
+  const bool mine = world_.rank() == 0;
+  const auto as_checkpoint = [&] { each([&](DistEmbeddingImpl& table) { open_at(table, checkpoint); }); };
+  do_together(world_, mine ? as_checkpoint : std::function<void()>(), told);
+  const double steps = mine && !why ? static_cast<double>(tables_.front()->rows().next_step()) : 0;
   const std::vector<double> of_rank_0 = world_.sum({why ? 1.0 : 0.0, steps});
-  if (world_.rank() != 0 && of_rank_0[0] == 0)
+  const auto as_it_is = [&] {
     each([&](DistEmbeddingImpl& table) { open_as_it_is(table, static_cast<std::int64_t>(of_rank_0[1])); });
+  };
+  do_together(world_, !mine && of_rank_0[0] == 0 ? as_it_is : std::function<void()>(), told);
   return why;
 }
 
 /// Owners may end, and begin again, meanwhile; and a run of before may not have left them yet.
-void LearnedState::start(std::uint64_t run, std::uint32_t attempt, const StateCheckpoint* checkpoint) {
+void LearnedState::start(std::uint64_t run, std::uint32_t attempt, const StateCheckpoint* checkpoint,
+                         const WorkTold& told) {
   const auto until = std::chrono::steady_clock::now() + kTriesFor;
   for (;;) {
     agree(run, std::max({attempt, attempt_ + 1, attempt_of_now()}));
-    const std::optional<Error> why = open_tables(checkpoint);
+    const std::optional<Error> why = open_tables(checkpoint, told);
     if (why) attempt = std::max(attempt, attempt_in(*why) + 1);
     const bool late = world_.rank() == 0 && std::chrono::steady_clock::now() > until;
     const std::vector<double> all = world_.sum({why ? 1.0 : 0.0, late ? 1.0 : 0.0});
@@ -206,10 +208,11 @@ void LearnedState::begin() {
   start(new_run(), 0, nullptr);
 }
 
-void LearnedState::go_back(const StateManifest& manifest, const StateCheckpoint& checkpoint) {
+void LearnedState::go_back(const StateManifest& manifest, const StateCheckpoint& checkpoint,
+                           const WorkTold& told) {
   if (!any()) return;
   last_number_ = std::max(last_number_, checkpoint.number);
-  start(manifest.run, manifest.attempt + 1, &checkpoint);
+  start(manifest.run, manifest.attempt + 1, &checkpoint, told);
 }
 
 StateCheckpoint LearnedState::save() {

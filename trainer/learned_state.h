@@ -20,6 +20,7 @@
 #include "state/owner/shard_file.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/dist_embedding.h"
+#include "trainer/long_work.h"
 #include "trainer/world.h"
 
 namespace hopfeed {
@@ -66,17 +67,20 @@ class LearnedState {
   /// Whether anything is learned at owners; else no function does anything.
   bool any() const { return !tables_.empty(); }
   /// Begins a run, of first values. Waits for some seconds for another run that has the tables and may have
-  /// ended. Throws what TableAtOwners throws.
+  /// ended. Throws what TableAtOwners throws, on all ranks.
   void begin();
   /// Gives this rank's attempt up: ranks that wait for its steps hear so. go_back() follows.
   void abandon();
-  /// Begins a new attempt of a run at a checkpoint, which rank 0 names. Throws what TableAtOwners throws.
-  void go_back(const StateManifest& manifest, const StateCheckpoint& checkpoint);
+  /// Begins a new attempt of a run at a checkpoint, which rank 0 names. Throws what TableAtOwners throws, on
+  /// all ranks. `told` hears of it while it takes long.
+  void go_back(const StateManifest& manifest, const StateCheckpoint& checkpoint, const WorkTold& told = {});
 
-  // ---- rank 0 alone
+  // ---- rank 0 alone, on any thread, while this is left alone (long_work.h)
   /// Has the owners write the next checkpoint; the others wait meanwhile, or take no more than one step.
   /// Throws StateLost, and what an owner could not write.
   StateCheckpoint save();
+  /// Returns the number of the one that save() writes next.
+  std::uint64_t next_number() const { return last_number_ + 1; }
   /// Removes the shards of all other checkpoints of a run, this one or one that is over. An owner that cannot
   /// does so when it is asked again.
   void keep(std::uint64_t run, const std::vector<std::uint64_t>& checkpoints);
@@ -87,8 +91,9 @@ class LearnedState {
  private:
   void agree(std::uint64_t run, std::uint32_t attempt);
   RankOfRun rank() const;
-  void start(std::uint64_t run, std::uint32_t attempt, const StateCheckpoint* checkpoint);
-  std::optional<Error> open_tables(const StateCheckpoint* checkpoint);
+  void start(std::uint64_t run, std::uint32_t attempt, const StateCheckpoint* checkpoint,
+             const WorkTold& told = {});
+  std::optional<Error> open_tables(const StateCheckpoint* checkpoint, const WorkTold& told);
   void open_as_it_is(DistEmbeddingImpl& table, std::int64_t steps);
   void open_at(DistEmbeddingImpl& table, const StateCheckpoint* checkpoint);
 

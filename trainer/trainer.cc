@@ -128,6 +128,7 @@ EpochLoopOptions loop_options(const TrainingOptions& options, const DatasetMeta&
           .epochs = options.epochs,
           .checkpoint_every = options.checkpoint_every,
           .keep = options.keep,
+          .restores_best = true,
           .seed = options.seed,
           .out = options.out,
           .name = options.name,
@@ -162,8 +163,7 @@ class NodeTraining final : public TrainingTask {
   TrainingResult run() {
     loop_.run(*this);
     const bool stopped = world_.stop_agreed();
-    if (!stopped) restore_best();
-    if (!stopped) loop_.restore_best_rows();
+    if (!stopped) loop_.restore_best();
     return {.model = model_,
             .rows = loop_.progress().rows,
             .best_accuracy = loop_.progress().best_accuracy,
@@ -237,14 +237,6 @@ class NodeTraining final : public TrainingTask {
 
   void after_step() override { model_->step_learned_rows(world_); }
 
-  void keep_best() override { best_model_ = model_bytes(*model_); }
-
-  /// Where the best epoch lies before a resume, only the file has it, and only rank 0 the file.
-  void restore_best() {
-    if (!best_model_.empty()) return load_model_bytes(best_model_, *model_);
-    if (!options_.out.empty() && world_.rank() == 0) load_model(loop_.model_path(), *model_);
-  }
-
   World& world_;
   const TrainingOptions& options_;
   const std::shared_ptr<const StreamSource> streams_;
@@ -253,7 +245,6 @@ class NodeTraining final : public TrainingTask {
   const std::unique_ptr<BatchStream> stream_;  // of the batches that are learned from
   EpochLoop loop_;
   std::unique_ptr<BatchStream> valid_stream_;  // none where the dataset has no such split
-  std::string best_model_;                     // of the best epoch since the start or the resume
 };
 
 }  // namespace

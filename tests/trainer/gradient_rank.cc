@@ -2,18 +2,22 @@
 // ranks, makes one step's gradient with all neighbours and no dropout, and lets rank 0 write it to OUT as raw
 // float32. `gradient_rank --embedding STEPS OUT` steps a table with gradients that differ by rank, and every
 // rank writes its table to OUT.RANK. `gradient_rank --die RANK` joins, makes one sum, and then that rank dies
-// where the others wait for it.
+// where the others wait for it. `gradient_rank --together` does work that takes several times as long as ranks
+// wait for each other, and then work that rank 1 cannot do.
 #include <signal.h>
 
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <string>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/batch/deal.h"
 #include "tests/trainer/test_batches.h"
 #include "trainer/dist_embedding.h"
 #include "trainer/gradient_reducer.h"
+#include "trainer/long_work.h"
 #include "trainer/model.h"
 #include "trainer/world.h"
 
@@ -74,15 +78,33 @@ void lose_a_rank(World& world, std::int64_t doomed) {
   world.sum({1.0});
 }
 
+void work_long(World& world) {
+  std::int64_t told = 0, done = 0;
+  const auto work = [&] {
+    std::this_thread::sleep_for(3 * world.timeout());
+    ++done;
+  };
+  for (std::int64_t who = 0; who < world.size(); ++who)
+    do_together(world, world.rank() == who ? work : std::function<void()>(),
+                [&](std::chrono::seconds) { ++told; });
+  do_together(world, [&] { ++done; });
+  if (done != 2 || told < 2 * world.size()) throw Error(ErrorCode::kIo, "it was not done, or not told");
+  do_together(world, [&] {
+    if (world.rank() == 1) throw Error(ErrorCode::kNoSpace, "the disk is full");
+  });
+}
+
 }  // namespace
 }  // namespace hopfeed
 
 int main(int argc, char** argv) {
   try {
-    hopfeed::World world({.timeout = std::chrono::seconds(30)});
     const std::string first = argc > 1 ? argv[1] : "";
+    hopfeed::World world({.timeout = std::chrono::seconds(first == "--together" ? 3 : 30)});
     if (first == "--embedding")
       hopfeed::write_table(world, std::stoll(argv[2]), argv[3]);
+    else if (first == "--together")
+      hopfeed::work_long(world);
     else if (first == "--die")
       hopfeed::lose_a_rank(world, std::stoll(argv[2]));
     else

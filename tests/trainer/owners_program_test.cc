@@ -267,6 +267,29 @@ TEST_F(OwnersProgram, ARunGoesOnOnAnotherCut_AndWithAnotherNumberOfRanks) {
   EXPECT_LT(alone[6], alone[0]);
 }
 
+TEST_F(OwnersProgram, CheckpointsThatTakeLongerThanRanksWait_ChangeNoLoss) {
+  const std::filesystem::path typed = folder_.path() / "typed";
+  const testing::TypedGraph graph = testing::typed_training_graph();
+  testing::write_typed_dataset(typed, graph, testing::random_typed_cut(graph, 2, 1));
+  const StateServers servers(typed, 2, state_);
+  // With owners that take twice as long to write and to read a checkpoint as ranks wait for each other.
+  const auto trained = [&](const std::string& out, const std::string& epochs, bool slow) {
+    const std::string folder = (folder_.path() / out).string();
+    for (const ProgramResult& result :
+         trainer_tests::run_ranks({program("owners_rank"), typed.string(), folder, servers.addresses(),
+                                   epochs, slow ? "3000" : "60000", slow ? "6000" : "0"},
+                                  2))
+      EXPECT_EQ(result.status, 0) << result.output;
+    return read_json(folder_.path() / out / "result.json");
+  };
+  const nlohmann::json expected = trained("quick", "2", false);
+  ASSERT_EQ(expected.at("losses").size(), 2U);
+  EXPECT_EQ(trained("slow", "1", true).at("losses").at(0), expected.at("losses").at(0));
+  const nlohmann::json found = trained("slow", "2", true);  // which goes on
+  EXPECT_EQ(found.at("losses"), expected.at("losses"));
+  EXPECT_GE(found.at("seconds"), 6) << "a checkpoint was gone back to, and one written";
+}
+
 TEST_F(OwnersProgram, WhatCannotBeIsOneLine) {
   const auto refused = [&](std::vector<std::string> more, const std::string& what) {
     expect_refused(run_program(links("refused", std::move(more))), "link_prediction", what);

@@ -106,6 +106,14 @@ TEST(World, ATrainerThatDies_TheOthersGetAnErrorInOneLine) {
   EXPECT_NE(ranks[0].output.find("another trainer is gone"), std::string::npos) << ranks[0].output;
 }
 
+TEST(World, WorkThatTakesLongerThanRanksWait_IsDone_AndWhyItFailedAllHear) {
+  const auto ranks = run_ranks({program("gradient_rank"), "--together"}, 2);
+  for (const auto& rank : ranks)
+    EXPECT_EQ(rank.status, 10 + static_cast<int>(ErrorCode::kNoSpace)) << rank.output;
+  EXPECT_EQ(ranks[0].output, "rank 1: the disk is full\n");
+  EXPECT_EQ(ranks[1].output, "the disk is full\n");
+}
+
 TEST(World, AStorePortInUseIsNamed) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
