@@ -17,7 +17,7 @@ from hopfeed.errors import CorruptError, InvalidError, StateLost
 from hopfeed.meeting import Meeting
 from hopfeed.ranks import process_group
 from hopfeed.state import Owners, core_of, id_array, whole
-from hopfeed.state_checkpoint import Numbers, StateCheckpoint, numbers_to_keep
+from hopfeed.state_checkpoint import Numbers, StateCheckpoint, attempt_after, numbers_to_keep
 from hopfeed.switches import is_switch
 
 OPTIMIZERS = ("sparse_adam", "adagrad", "row_wise_adagrad", "sgd")
@@ -206,7 +206,8 @@ class DistEmbedding(torch.nn.Module):
 
         Raises:
             InvalidError: another rank calls; the number is not above the last.
-            NoSpaceError, InputOutputError: a server could not write; the checkpoints before stand, and training may go on.
+            NoSpaceError, InputOutputError: a server could not write, as its disk is full; the checkpoints before stand, training may
+                go on, and save() be called again.
             StateLost, PeerDiedError: as of :meth:`step`.
         """
         self._require_rank_0("save")
@@ -220,12 +221,16 @@ class DistEmbedding(torch.nn.Module):
         self._require_rank_0("keep")
         self._core.keep(numbers_to_keep(checkpoints))
 
-    def go_back(self, state: Mapping[str, Any]) -> None:
+    def go_back(self, state: Mapping[str, Any] | None) -> None:
         """Goes back to a checkpoint: a new attempt of its run begins there. All ranks call it together, with the same ``state``, and all
         of them go back or all raise. Lookups since the last step, and looks ahead, are forgotten.
 
-        The ranks agree through the store of the process group. Servers that are lost meanwhile are waited for, and it is tried
-        again. There may be other servers than before, and another cut, where servers share their ``--state`` folder.
+        The ranks agree through the store of the process group; none is late while servers read files for another. Servers that are
+        lost meanwhile are waited for, and it is tried again. There may be other servers than before, and another cut, where servers
+        share their ``--state`` folder.
+
+        Args:
+            state: what :meth:`save` gave. None: there is no checkpoint yet, and all ranks go back to step 0 and the first values.
 
         Raises:
             InvalidError: ``state`` is of another table or dataset, or not the same at all ranks.
@@ -236,7 +241,7 @@ class DistEmbedding(torch.nn.Module):
         self._core.give_up()  # who waits for this rank hears so, and comes too
         self._begin_at(state)
 
-    def _begin_at(self, state: Mapping[str, Any]) -> None:
+    def _begin_at(self, state: Mapping[str, Any] | None) -> None:
         for tries_left in reversed(range(_TRIES)):
             try:
                 self._try_to_begin_at(state)
@@ -246,43 +251,50 @@ class DistEmbedding(torch.nn.Module):
                     raise
             time.sleep(1)  # attempts do not outrun the clock, by which a new process finds a higher one
 
-    def _try_to_begin_at(self, state: Mapping[str, Any]) -> None:
+    def _try_to_begin_at(self, state: Mapping[str, Any] | None) -> None:
         """Rank 0 takes the table back before another rank opens it."""
         core = None
         try:
             with Meeting(f"hopfeed/state/{self.name}", self.rank, self.world_size, timeout=self._timeout) as meeting:
-                checkpoint = StateCheckpoint.of(state, self.name, self._owners.fingerprint)
+                checkpoint = None if state is None else StateCheckpoint.of(state, self.name, self._owners.fingerprint)
+                run, steps = (self.run, 0) if checkpoint is None else (checkpoint.run, checkpoint.steps)
                 if self.rank == 0:
-                    self.attempt = attempt = checkpoint.attempt_after(self.attempt)  # of the next try too
-                    core = self._opened(checkpoint.run, attempt)
-                    core.restore(checkpoint.checkpoint, checkpoint.shards)
-                    if core.next_step != checkpoint.steps:
-                        raise CorruptError(
-                            f"checkpoint {checkpoint.checkpoint} of table '{self.name}' is of step {core.next_step}, and its state says "
-                            f"{checkpoint.steps}; give what save() gave"
-                        )
-                    meeting.say({"attempt": attempt, "state": checkpoint.to_dict()})
+                    last = self.attempt if checkpoint is None else max(self.attempt, checkpoint.attempt)
+                    self.attempt = attempt = attempt_after(last)  # of the next try too
+                    core = self._opened(run, attempt)
+                    if checkpoint is not None:
+                        self._restore(core, checkpoint)
+                    meeting.say({"attempt": attempt, "state": checkpoint and checkpoint.to_dict()})
                 else:
                     said = meeting.heard()
-                    self._require_same(checkpoint, said["state"])
+                    self._require_same(checkpoint and checkpoint.to_dict(), said["state"])
                     attempt = int(said["attempt"])
-                    core = self._opened(checkpoint.run, attempt)
-                    if core.next_step != checkpoint.steps:
-                        raise StateLost(f"table '{self.name}' was lost on the way to checkpoint {checkpoint.checkpoint}; go back again")
+                    core = self._opened(run, attempt)
+                    if core.next_step != steps:
+                        raise StateLost(f"table '{self.name}' was lost on the way to {_goal(state)}; go back again")
         except BaseException:
             if core is not None:
                 core.give_up()
             raise
         self._core = core
-        self.run, self.attempt = checkpoint.run, attempt
-        self._numbers.taken(checkpoint.checkpoint)
+        self.run, self.attempt = run, attempt
+        if checkpoint is not None:
+            self._numbers.taken(checkpoint.checkpoint)
 
-    def _require_same(self, mine: StateCheckpoint, of_rank_0: Mapping[str, Any]) -> None:
-        if json.dumps(mine.to_dict(), sort_keys=True) == json.dumps(of_rank_0, sort_keys=True):
+    def _restore(self, core: _core.StateRows, checkpoint: StateCheckpoint) -> None:
+        core.restore(checkpoint.checkpoint, checkpoint.shards)
+        if core.next_step != checkpoint.steps:
+            raise CorruptError(
+                f"checkpoint {checkpoint.checkpoint} of table '{self.name}' is of step {core.next_step}, and its state says "
+                f"{checkpoint.steps}; give what save() gave"
+            )
+
+    def _require_same(self, mine: Mapping[str, Any] | None, of_rank_0: Mapping[str, Any] | None) -> None:
+        if json.dumps(mine, sort_keys=True) == json.dumps(of_rank_0, sort_keys=True):
             return
         raise InvalidError(
-            f"rank {self.rank} goes back to checkpoint {mine.checkpoint} of attempt {mine.attempt} of table '{self.name}', and rank 0 to "
-            f"checkpoint {of_rank_0['checkpoint']} of attempt {of_rank_0['attempt']}; give all ranks the state of one file"
+            f"rank {self.rank} goes back to {_goal(mine)} of table '{self.name}', and rank 0 to {_goal(of_rank_0)}; give all ranks the "
+            "state of one file"
         )
 
     def _require_rank_0(self, call: str) -> None:
@@ -310,6 +322,10 @@ class DistEmbedding(torch.nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.name!r}, {self.node_type!r}, {self.num_rows}, {self.dim}, optimizer={self.optimizer!r}"
+
+
+def _goal(state: Mapping[str, Any] | None) -> str:
+    return "the first values" if state is None else f"checkpoint {state['checkpoint']} of attempt {state['attempt']}"
 
 
 def _run_of(world_size: int, group: Any) -> int:

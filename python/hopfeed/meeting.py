@@ -5,6 +5,7 @@ is disturbed. Rank 0 says what all are to do, and it was done once each has said
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -26,7 +27,8 @@ class Meeting:
             else:
                 join(meeting.heard()["attempt"])
 
-    A rank's n-th meeting for a purpose is every other rank's n-th.
+    A rank's n-th meeting for a purpose is every other rank's n-th. One that does something within it, however long that takes, says
+    all the while that it is there.
 
     Args:
         timeout: seconds that a rank may be late.
@@ -41,6 +43,7 @@ class Meeting:
         self._store = _store_of(world_size)
         number = self._asked(lambda store: store.add(f"{purpose}/rank/{rank}", 1)) if self._store is not None else 0
         self._key = f"{purpose}/{number}"
+        self._waits, self._over = False, threading.Event()
 
     def say(self, what: Any) -> None:
         """Rank 0 alone, once."""
@@ -52,9 +55,21 @@ class Meeting:
         return json.loads(self._get("said"))
 
     def __enter__(self) -> Meeting:
+        if self._store is not None:
+            threading.Thread(target=self._say_that_it_is_here, daemon=True).start()
         return self
 
+    def _say_that_it_is_here(self) -> None:
+        """While it waits for others it is no reason to wait for it."""
+        while not self._over.wait(min(1, self._timeout / 4)):
+            try:
+                if not self._waits:
+                    self._asked(lambda store: store.add(f"{self._key}/here", 1))
+            except PeerDiedError:  # of the store: the call itself hears so
+                return
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
         if self._store is None:
             return
         if error is not None:
@@ -89,18 +104,22 @@ class Meeting:
 
     def _wait_for(self, name: str, ranks: Iterable[int]) -> None:
         """Waits until it has been set. Raises what another rank has raised."""
-        until = time.monotonic() + self._timeout
-        pause = 0.001
+        until, here, pause = time.monotonic() + self._timeout, 0, 0.001
+        self._waits = True
         while True:
             why = json.loads(self._get("outcome")) if self._has("outcome") else None
             if why is not None:
                 rank, code, message = why
                 raise errors.class_of(code)(message if rank == self._rank else f"rank {rank}: {message}")
             if self._has(name):
+                self._waits = False
                 return
             if time.monotonic() > until:
-                late = next((rank for rank in ranks if not self._has(f"done/{rank}")), 0)
-                raise DeadlineError(f"rank {late} has not come within {self._timeout:g} s; all ranks go back to a checkpoint together")
+                said = self._asked(lambda store: store.add(f"{self._key}/here", 0))
+                if said == here:
+                    late = next((rank for rank in ranks if not self._has(f"done/{rank}")), 0)
+                    raise DeadlineError(f"rank {late} has not come within {self._timeout:g} s; all ranks go back to a checkpoint together")
+                until, here = time.monotonic() + self._timeout, said
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -56,8 +56,13 @@ class StateCheckpoint(NamedTuple):
         return cls(table=table, dataset=dataset, **numbers, shards=_shards(state["shards"]))
 
     def attempt_after(self, last: int = 0) -> int:
-        """Attempts of a run rise, also where a process that has died has told nobody of its last one."""
-        return max(self.attempt + 1, last + 1, int(time.time()) - _2024)
+        """One behind this and the last."""
+        return attempt_after(max(self.attempt, last))
+
+
+def attempt_after(last: int) -> int:
+    """Attempts of a run rise, also where a process that has died has told nobody of its last one."""
+    return max(last + 1, int(time.time()) - _2024)
 
 
 _MOST = {"run": 2**64 - 1, "attempt": _LAST_ATTEMPT, "checkpoint": 2**63 - 1, "steps": 2**62}

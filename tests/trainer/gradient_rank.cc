@@ -81,7 +81,7 @@ void lose_a_rank(World& world, std::int64_t doomed) {
 void work_long(World& world) {
   std::int64_t told = 0, done = 0;
   const auto work = [&] {
-    std::this_thread::sleep_for(3 * world.timeout());
+    std::this_thread::sleep_for(2 * world.timeout());
     ++done;
   };
   for (std::int64_t who = 0; who < world.size(); ++who)
