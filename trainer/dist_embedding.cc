@@ -128,16 +128,13 @@ void DistEmbeddingImpl::look(const torch::Tensor& ids) {
 torch::Tensor DistEmbeddingImpl::rows_of_step(const torch::Tensor& ids) {
   if (ahead_.empty()) look(ids);
   const Ahead& ahead = ahead_.front();
-  if (!step_rows_.defined()) {
-    step_rows_ = torch::empty({std::ssize(ahead.groups.rows()), width()}, torch::kFloat32);
-    rows_->read(step_rows_.mutable_data_ptr<float>());
+  const bool first = !step_rows_.defined();
+  if (first) {
+    step_rows_ = torch::empty({ahead.ids.size(0), width()}, torch::kFloat32);
+    rows_->read(ahead.groups, step_rows_.mutable_data_ptr<float>(), in_parallel(kRowsOfAThread));
   }
-  torch::Tensor rows = torch::empty({ids.size(0), width()}, torch::kFloat32);
-  if (torch::equal(ids, ahead.ids)) {
-    ahead.groups.spread(step_rows_.const_data_ptr<float>(), width(), rows.mutable_data_ptr<float>(),
-                        in_parallel(kRowsOfAThread));
-    return rows;
-  }
+  // Gradients of two lookups are two: only one of them may have this memory.
+  if (torch::equal(ids, ahead.ids)) return first ? step_rows_.detach() : step_rows_.clone();
   const std::vector<std::int64_t>& looked = ahead.groups.rows();
   std::vector<std::int64_t> places;
   for (const std::int64_t id : ids_of(ids)) {
@@ -145,7 +142,7 @@ torch::Tensor DistEmbeddingImpl::rows_of_step(const torch::Tensor& ids) {
     require_valid(place != looked.end() && *place == id,
                   "node " + std::to_string(id) + " (dataset id) is read in a step of table '" + spec_->name +
                       "' that did not look at it; look() at all rows of a step first");
-    places.push_back(place - looked.begin());
+    places.push_back(ahead.groups.lookups(static_cast<std::size_t>(place - looked.begin())).front());
   }
   return torch::index_select(step_rows_, 0, torch::tensor(places, torch::kInt64));
 }
@@ -162,10 +159,7 @@ void DistEmbeddingImpl::step_at_owners(const std::vector<Lookup>& lookups) {
   const RowGroups groups = as_looked ? std::move(ahead_.front().groups) : RowGroups(ids_of(ids));
   if (!ahead_.empty()) ahead_.pop_front();
   step_rows_ = torch::Tensor();
-  const torch::Tensor sums = torch::empty({std::ssize(groups.rows()), width()}, torch::kFloat32);
-  groups.sum(learned.const_data_ptr<float>(), width(), sums.mutable_data_ptr<float>(),
-             in_parallel(kRowsOfAThread));
-  rows_->step({groups.rows(), sums.const_data_ptr<float>()});
+  rows_->step(groups, learned.const_data_ptr<float>(), in_parallel(kRowsOfAThread));
 }
 
 // ---- files

@@ -113,7 +113,7 @@ class DistEmbeddingImpl : public torch::nn::Module {
   std::optional<TableSpec> spec_;      // at owners, and so are these:
   std::unique_ptr<DistRows> rows_;
   std::deque<Ahead> ahead_;  // from the next step on
-  torch::Tensor step_rows_;  // [groups.rows(), width] of the next step, once they were read
+  torch::Tensor step_rows_;  // [ids of the front of ahead_, width], once they were read
   std::vector<Lookup> lookups_;
 };
 TORCH_MODULE(DistEmbedding);

@@ -244,7 +244,7 @@ void ShardFile::for_each_ids(
   }
 }
 
-void ShardFile::for_each(const std::function<bool(std::span<const std::int64_t> original_ids,
+void ShardFile::for_each(const std::function<void(std::span<const std::int64_t> original_ids,
                                                   const std::byte* rows)>& each) const {
   std::size_t at = first_row_;
   std::vector<std::int64_t> ids;
@@ -255,7 +255,7 @@ void ShardFile::for_each(const std::function<bool(std::span<const std::int64_t> 
     read(at, std::as_writable_bytes(std::span(ids)));
     read(at + ids.size() * sizeof ids[0], rows);
     at += ids.size() * sizeof ids[0] + rows.size();
-    if (!each(ids, rows.data())) return;
+    each(ids, rows.data());
   }
 }
 

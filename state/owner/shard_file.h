@@ -94,11 +94,10 @@ class ShardFile {
 
   const ShardHead& head() const { return head_; }
   ShardSum sum() const;
-  /// Calls `each(original_ids [n], rows [n, head().row_bytes])` for parts of a few MiB, until all rows were
-  /// there or it says false.
-  void for_each(const std::function<bool(std::span<const std::int64_t> original_ids, const std::byte* rows)>&
+  /// Calls `each(original_ids [n], rows [n, head().row_bytes])` for parts of a few MiB.
+  void for_each(const std::function<void(std::span<const std::int64_t> original_ids, const std::byte* rows)>&
                     each) const;
-  /// The same with the ids alone.
+  /// The same with the ids alone, until all were there or `each` says false.
   void for_each_ids(const std::function<bool(std::span<const std::int64_t> original_ids)>& each) const;
 
  private:

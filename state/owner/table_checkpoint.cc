@@ -161,7 +161,6 @@ RestoredShard FoundShards::put_into(const OwnedTable& table) const {
         }
         rows += head().row_bytes;
       }
-      return true;
     });
   return {.rows = restored, .steps = head().steps};
 }
