@@ -89,13 +89,4 @@ void RowGroups::sum(const float* gradients, std::int64_t width, float* out,
   });
 }
 
-void RowGroups::spread(const float* values, std::int64_t width, float* out,
-                       const ParallelFor& parallel) const {
-  parallel(static_cast<std::int64_t>(rows_.size()), [&](std::int64_t first, std::int64_t last) {
-    for (auto group = static_cast<std::size_t>(first); group < static_cast<std::size_t>(last); ++group)
-      for (std::size_t i = begin_[group]; i < begin_[group + 1]; ++i)
-        std::copy_n(values + static_cast<std::int64_t>(group) * width, width, out + order_[i] * width);
-  });
-}
-
 }  // namespace hopfeed

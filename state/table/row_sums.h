@@ -36,8 +36,6 @@ class RowGroups {
   /// Writes out[g] = the sum of the gradients of lookups of rows()[g]; `gradients` is [lookups, width], `out`
   /// [rows(), width].
   void sum(const float* gradients, std::int64_t width, float* out, const ParallelFor& parallel) const;
-  /// Writes what each lookup reads: `values` is [rows(), width], `out` [lookups, width].
-  void spread(const float* values, std::int64_t width, float* out, const ParallelFor& parallel) const;
   /// Writes the sum of one row: `sum` is [width].
   void sum_of(std::size_t group, const float* gradients, std::int64_t width, float* sum) const;
 

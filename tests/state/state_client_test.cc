@@ -141,7 +141,10 @@ std::vector<float> learn_by_lookups(const std::function<std::unique_ptr<DistRows
           rows->read(groups, read.data(), in_two_parts);
         } else {
           rows->read(values.data());
-          groups.spread(values.data(), kLearnedWidth, read.data(), serial_for);
+          for (std::size_t row = 0; row < groups.rows().size(); ++row)
+            for (const std::uint32_t lookup : groups.lookups(row))
+              std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(row * kLearnedWidth), kLearnedWidth,
+                          read.begin() + static_cast<std::ptrdiff_t>(lookup * kLearnedWidth));
         }
         seen[static_cast<std::size_t>(rank)].insert(seen[static_cast<std::size_t>(rank)].end(), read.begin(),
                                                     read.end());
