@@ -119,7 +119,7 @@ TEST_F(DatasetFolder, AnotherVersionIsRefusedAsSuch) {
   std::string meta = file_bytes(data_ / "meta.json");
   const std::size_t at = meta.find("\"version\": 4");
   ASSERT_NE(at, std::string::npos);
-  meta.replace(at, 12, "\"version\": 9");
+  meta.replace(at, 12, "\"version\": 99");
   write_bytes(data_ / "meta.json", meta);
   try {
     Dataset dataset(data_);
