@@ -1,5 +1,5 @@
-// See steps.h. A rank does what trainer/dist_embedding.cc does, but for the layers: it looks at the batch
-// after the next, reads, hands each lookup its row, sums the gradients by row and brings the sums.
+// See steps.h. A rank does what training by lookups does, but for the layers: it looks at the batch after the
+// next, has DistRows hand each lookup its row, and brings the gradients of lookups.
 #include "bench/state/steps.h"
 
 #include <algorithm>
