@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,8 @@ DEADLINE = 120
 
 def start(cut: Path, address: str, partitions: str, *more: object) -> subprocess.Popen[str]:
     command = [program("hopfeed-server"), "--data", cut, "--partitions", partitions, "--listen", address, *map(str, more)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    # Python ignores SIGXFSZ, and so does what it starts then: a file that grows too large is an error (disk_is_full).
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, restore_signals=False)
     assert process.stdout is not None and process.stdout.readline().startswith("listening")
     return process
 
@@ -52,6 +54,17 @@ class Owners:
         self._processes[which].kill()
         self._processes[which].wait()
         self._processes[which] = start(*self._starts[which])
+
+    @contextmanager
+    def disk_is_full(self, which: int) -> Iterator[None]:
+        """No file of a server grows beyond some bytes meanwhile."""
+        pid = self._processes[which].pid
+        before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (500, before[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
     def shards(self) -> list[Path]:
         """The files of checkpoints that there are."""

@@ -49,6 +49,9 @@ def checkpoint():
     return state["emb"]["steps"]
 
 def load():
+    if not os.path.exists(FILE):
+        loader.load_state_dict(first)
+        return None
     state = torch.load(FILE)
     loader.load_state_dict(state["loader"])
     model.load_state_dict(state["model"])
@@ -79,13 +82,14 @@ def wait_for_kill(step):
 torch.manual_seed(7)
 owners = hopfeed.state.connect(servers)
 loader = hopfeed.torch.Loader(data, fanouts=[3], batch_size=32, dataset_ids=True, distributed=True, num_workers=0, seed=4)
+first = loader.state_dict()
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 targets = torch.linspace(-1, 1, 2000 * 8).view(2000, 8)
 resumes = any_rank(os.path.exists(FILE))
 emb = hopfeed.torch.DistEmbedding(owners, "rows", "node", 8, lr=0.05, restore=load() if resumes else None)
 step, saved = emb.next_step, emb.next_step if resumes else -1
-returns, began, first = 0, step, emb.attempt
+returns, began, first_attempt = 0, step, emb.attempt
 lost, batches = False, forever(loader)
 while True:
     try:
@@ -99,8 +103,9 @@ while True:
     except hopfeed.PeerDiedError:
         lost = True
     if any_rank(lost):
-        emb.go_back(load())
-        step = saved = emb.next_step
+        state = load()
+        emb.go_back(state)
+        step, saved = emb.next_step, -1 if state is None else emb.next_step
         lost, batches, returns = False, forever(loader), returns + 1
         continue
     if step == STEPS:
@@ -116,7 +121,7 @@ while True:
 
 np.save(f"{out}/rows-{rank}.npy", emb.pull(torch.arange(2000)).numpy())
 weights = [parameter.detach().double().sum().item().hex() for parameter in model.parameters()]
-result = {"returns": returns, "weights": weights, "steps": emb.next_step, "began": began, "attempts": [first, emb.attempt]}
+result = {"returns": returns, "weights": weights, "steps": emb.next_step, "began": began, "attempts": [first_attempt, emb.attempt]}
 dist.barrier()
 """
 
@@ -196,6 +201,37 @@ class TestTraining:
         for result in results:
             assert (result["weights"], result["steps"]) == (calm[0], STEPS_OF_LOOP)
         np.testing.assert_array_equal(rows_of(out), calm[1])
+
+    def test_owners_are_killed_before_the_first_checkpoint_and_all_go_back_to_first_values(
+        self, owners: Owners, cut: Path, tmp_path: Path, environment: dict[str, str], calm: tuple[list[str], np.ndarray[Any, Any]]
+    ) -> None:
+        early = UNDISTURBED.replace(
+            "def wait_for_kill(step):\n    return",
+            """def wait_for_kill(step):
+    number = returns
+    if rank == 0 and step == 0 and saved < 0 and number < 2:
+        open(f"{out}/reached-{number}", "w").close()
+        until = time.monotonic() + DEADLINE
+        while not os.path.exists(f"{out}/killed-{number}"):
+            assert time.monotonic() < until
+            time.sleep(0.005)
+    return""",
+        )
+
+        def kill_both() -> None:
+            for number in range(2):
+                wait_until(lambda: (tmp_path / f"reached-{number}").exists())
+                owners.kill(1 - number)
+                (tmp_path / f"killed-{number}").touch()
+
+        killer = threading.Thread(target=kill_both)
+        killer.start()
+        results = run_ranks(early, environment, cut, tmp_path, KILLS, *owners.addresses)
+        killer.join()
+        for result in results:
+            assert (result["began"], result["weights"], result["steps"]) == (0, calm[0], STEPS_OF_LOOP)
+            assert result["returns"] >= 2 and result["attempts"][1] > result["attempts"][0] == 0
+        np.testing.assert_array_equal(rows_of(tmp_path), calm[1])
 
     def test_all_processes_die_and_new_ones_go_on(
         self, owners: Owners, cut: Path, tmp_path: Path, environment: dict[str, str], calm: tuple[list[str], np.ndarray[Any, Any]]
@@ -298,7 +334,7 @@ class TestDistEmbedding:
         content = bytearray(damaged.read_bytes())
         content[len(content) // 2] ^= 1
         damaged.write_bytes(content)
-        with pytest.raises(hopfeed.CorruptError, match=f"cut-0: {damaged.name} is damaged: its checksum is another one; go back to an older") as raised:
+        with pytest.raises(hopfeed.CorruptError, match=f"cut-0: checkpoint 1 of table 'rows' cannot be restored: {damaged.name} is damaged: its checksum is another one; go back to an older") as raised:
             hopfeed.torch.DistEmbedding(here, "rows", "node", 4, lr=0.1, restore=newer)
         assert "\n" not in str(raised.value)
         emb.go_back(older)
@@ -306,6 +342,44 @@ class TestDistEmbedding:
         swapped = older | {"shards": newer["shards"][:1] + [older["shards"][1] | {"xxh3": "0" * 16}]}
         with pytest.raises(hopfeed.CorruptError, match="is not the file that the checkpoint names"):
             emb.go_back(swapped)
+
+    def test_a_disk_that_is_full_is_one_line_and_training_goes_on(self, here: hopfeed.state.Owners, owners: Owners) -> None:
+        emb = learned(here)
+        older, before = emb.save(), emb.pull(torch.arange(NODES))
+        ids = torch.arange(0, NODES, 3)
+        emb(ids).sum().backward()
+        emb.step()
+        files = {path: path.read_bytes() for path in owners.shards()}
+        with owners.disk_is_full(0), pytest.raises(hopfeed.Error, match="checkpoint 1 of table 'rows' cannot be written: ") as raised:
+            emb.save()
+        assert isinstance(raised.value, (hopfeed.NoSpaceError, hopfeed.InputOutputError))
+        assert "\n" not in str(raised.value) and "give its owner's --state folder room, and save again" in str(raised.value)
+        left = [path for path in owners.shards() if path not in files]
+        assert {path: path.read_bytes() for path in files} == files and [path.name for path in left] == ["rows.1.rows"]  # of the other
+        emb(ids).sum().backward()
+        emb.step()
+        after = emb.pull(torch.arange(NODES))
+        newer = emb.save()
+        assert (newer["checkpoint"], newer["steps"]) == (1, 5)
+        emb.keep([0, 1])
+        assert len(owners.shards()) == 4
+        emb.go_back(older)
+        assert torch.equal(emb.pull(torch.arange(NODES)), before)
+        emb.go_back(newer)
+        assert torch.equal(emb.pull(torch.arange(NODES)), after)
+
+    def test_without_a_checkpoint_one_goes_back_to_first_values(self, here: hopfeed.state.Owners, owners: Owners) -> None:
+        emb = learned(here, 0)
+        run, first = emb.run, emb.pull(torch.arange(NODES))
+        for lost in (False, True):
+            emb(torch.arange(NODES)).sum().backward()
+            emb.step()
+            if lost:
+                owners.kill(1)
+            attempt = emb.attempt
+            emb.go_back(None)
+            assert emb.next_step == 0 and emb.run == run and emb.attempt > attempt
+            assert torch.equal(emb.pull(torch.arange(NODES)), first)
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -387,6 +461,7 @@ dist.barrier()
     def test_what_one_rank_cannot_do_all_hear(self, owners: Owners, tmp_path: Path, environment: dict[str, str]) -> None:
         text = f"""
 {STEPS}
+import time
 emb = hopfeed.torch.DistEmbedding(owners, "rows", "node", 4, lr=0.1, timeout=60)
 learn(emb, ids_of(range(3)))
 states = [emb.save(), emb.save()] if rank == 0 else [None, None]
@@ -405,6 +480,16 @@ result = [
 ]
 learn(emb, ids_of(range(3, 5)))
 result += [emb.next_step, emb.attempt]
+result.append(refused(states[0] if rank == 0 else None))
+opened = hopfeed.torch.DistEmbedding._opened
+def slowly(self, *given):
+    if self.rank == 0:
+        time.sleep(3)  # as where owners read for long
+    return opened(self, *given)
+slow = hopfeed.torch.DistEmbedding(owners, "slow", "node", 4, timeout=1)
+hopfeed.torch.DistEmbedding._opened = slowly
+slow.go_back(None)
+hopfeed.torch.DistEmbedding._opened = opened
 late = hopfeed.torch.DistEmbedding(owners, "late", "node", 4, timeout=0.5)
 state = [late.save() if rank == 0 else None]
 dist.broadcast_object_list(state)
@@ -421,7 +506,8 @@ dist.barrier()
         assert first[1][0] == second[1][0] == "InvalidError" and "the state is of table 'x'" in first[1][1]
         assert first[2][0] == second[2][0] == "NotFoundError" and second[2][1] == f"rank 0: {first[2][1]}"
         assert first[3:6] == second[3:6] and first[3:5] == ["gone back", 5]
-        assert first[6][0] == second[6][0] == "DeadlineError" and "rank 1 has not come within 0.5 s" in first[6][1]
+        assert first[6] == ["InvalidError", f"rank 1: {second[6][1]}"] and "goes back to the first values of table 'rows', and rank 0 to checkpoint 0" in second[6][1]
+        assert first[7][0] == second[7][0] == "DeadlineError" and "rank 1 has not come within 0.5 s" in first[7][1]
 
     def test_a_store_that_is_gone_is_one_line(self) -> None:
         from hopfeed.meeting import Meeting
