@@ -1,0 +1,5 @@
+"""``python -m hopfeed.launch``: the program hopfeed-launch."""
+
+from hopfeed.launch.main import main
+
+main()

@@ -1,0 +1,55 @@
+"""The dataset that a run is on, as its folder on this machine says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from hopfeed.launch.errors import LaunchError
+
+MAX_MANIFEST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A dataset in partitions.
+
+    Attributes:
+        folder: its folder here, absolute.
+        sha256: of its manifest: another folder with the same one has the same dataset, cut in the same way.
+    """
+
+    folder: str
+    partitions: int
+    sha256: str
+
+
+def manifest_of(folder: Path) -> bytes:
+    """The bytes of a folder's manifest.
+
+    Raises:
+        OSError: it has none that can be read.
+    """
+    with (folder / "meta.json").open("rb") as file:
+        return file.read(MAX_MANIFEST_BYTES)
+
+
+def read_cut(folder: str) -> Cut:
+    """What a dataset's folder holds.
+
+    Raises:
+        LaunchError: it is no dataset.
+    """
+    try:
+        text = manifest_of(Path(folder))
+    except OSError as error:
+        raise LaunchError(f"--data: {folder} has no meta.json that can be read ({error.strerror}), so it is no hopfeed dataset") from error
+    try:
+        partitions = json.loads(text)["partitions"]
+        if not isinstance(partitions, int) or partitions < 1:
+            raise ValueError
+    except (ValueError, KeyError, TypeError) as error:
+        raise LaunchError(f"--data: {folder}/meta.json is damaged; hopfeed-partition verify {folder} says more") from error
+    return Cut(str(Path(folder).absolute()), partitions, hashlib.sha256(text).hexdigest())
