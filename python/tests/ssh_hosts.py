@@ -37,6 +37,7 @@ mkdir /run/sshd
 ip link set lo up
 until ip link show eth0 >/dev/null 2>&1; do sleep 0.02; done
 ip addr add {address}/24 dev eth0
+mount --bind {folder}/data {shared}/data
 ip link set eth0 up
 {more}
 exec {sshd} -D -e -f {config}
@@ -94,14 +95,15 @@ class SshHost:
     """One of the hosts.
 
     Attributes:
-        folder: what it has to itself: ``bin``, first in its PATH, ``home``, and ``tmp``, its TMPDIR.
+        folder: what it has to itself: ``bin``, first in its PATH, ``home``, ``tmp``, its TMPDIR, and ``data``, which it sees as the
+            folder ``data`` of all hosts.
     """
 
     def __init__(self, number: int, hosts: SshHosts) -> None:
         self.name, self.address, self.folder = f"node{number}", f"{NETWORK}.{10 + number}", hosts.folder / f"node{number}"
-        self._number, self._hosts = number, hosts
+        self._number, self._hosts, self._link = number, hosts, f"02:00:00:00:00:{number:02x}"  # another start has the same
         self._process: subprocess.Popen[bytes] | None = None
-        for name in ("bin", "home", "tmp"):
+        for name in ("bin", "home", "tmp", "data"):
             (self.folder / name).mkdir(parents=True)
         self.install()
 
@@ -128,7 +130,7 @@ class SshHost:
             f"PasswordAuthentication {'yes' if self.name in self._hosts.ask_passwords else 'no'}\nMaxStartups 100\nUseDNS no\n"
             f"SetEnv {' '.join(f'{name}={value}' for name, value in environment.items())}\n"
         )
-        script = _HOST.format(name=self.name, address=self.address, config=config, sshd=_sshd(), more=more)
+        script = _HOST.format(name=self.name, address=self.address, config=config, sshd=_sshd(), folder=self.folder, shared=keys, more=more)
         with open(self.folder / "sshd.log", "ab") as log:
             self._process = subprocess.Popen(
                 [*self._hosts.inside(), "unshare", "-n", "-m", "-p", "-u", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script],
@@ -136,7 +138,7 @@ class SshHost:
             )  # fmt: skip
         first = self._first_process()
         run = [*self._hosts.inside(), "ip", "link"]
-        subprocess.run([*run, "add", f"v{self._number}", "type", "veth", "peer", "name", "eth0", "netns", str(first)], check=True)
+        subprocess.run([*run, "add", f"v{self._number}", "type", "veth", "peer", "name", "eth0", "address", self._link, "netns", str(first)], check=True)
         subprocess.run([*run, "set", f"v{self._number}", "master", "bridge", "up"], check=True)
 
     def _first_process(self) -> int:
@@ -199,7 +201,7 @@ class SshHosts:
 
     def __init__(self, count: int, folder: Path, *, ask_passwords: Sequence[str] = ()) -> None:
         self.folder, self.ask_passwords = folder, ask_passwords
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "data").mkdir(parents=True)
         for key in ("host_key", "key", "strange_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
         names = [f"node{number}" for number in range(1, count + 1)]
@@ -232,18 +234,18 @@ class SshHosts:
         self._switch.stdin.close()
         self._switch.wait()
 
-    def inside(self) -> list[str]:
-        """Begins a command that runs where the launcher does."""
-        return ["nsenter", "-t", str(self.switch), "-n", "-m", f"--wd={os.getcwd()}"]
+    def inside(self, folder: Path | None = None) -> list[str]:
+        """Begins a command that runs where the launcher does, in this folder."""
+        return ["nsenter", "-t", str(self.switch), "-n", "-m", f"--wd={folder or os.getcwd()}"]
 
     def ssh(self, key: str = "key") -> str:
         """What --ssh is given."""
         return f"ssh -F none -i {self.folder}/{key} -o IdentitiesOnly=yes -o UserKnownHostsFile={self.folder}/known"
 
-    def file(self, *more: str) -> Path:
-        """A hosts file of all of them."""
+    def file(self, *lines: str) -> Path:
+        """A hosts file of these lines; of all hosts where there are none."""
         path = self.folder / "hosts_file"
-        path.write_text("".join(f"{host.name}\n" for host in self.all) + "".join(f"{line}\n" for line in more))
+        path.write_text("".join(f"{line}\n" for line in lines or [host.name for host in self.all]))
         return path
 
     def _wait_for_ssh(self) -> None:
@@ -255,9 +257,9 @@ class SshHosts:
                     raise AssertionError(f"{host.name} lets nobody in: {done.stderr} {(host.folder / 'sshd.log').read_text()}")
                 time.sleep(0.05)
 
-    def launcher(self, *arguments: object, **more: object) -> subprocess.Popen[str]:
-        """hopfeed-launch with these arguments, in the bridge's namespace."""
+    def launcher(self, *arguments: object, folder: Path | None = None) -> subprocess.Popen[str]:
+        """hopfeed-launch with these arguments, in the bridge's namespace and in this folder."""
         environment = os.environ | {"PYTHONPATH": str(Path(hopfeed.__file__).parent.parent)}
         environment["HOPFEED_BIN"] = os.path.dirname(os.path.abspath(program("hopfeed-worker")))
-        words = [*self.inside(), sys.executable, "-m", "hopfeed.launch", *map(str, arguments)]
-        return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload,no-any-return]
+        words = [*self.inside(folder), sys.executable, "-m", "hopfeed.launch", *map(str, arguments)]
+        return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -74,6 +75,7 @@ class Agent:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._keeper = os.getppid()
         self._children: dict[str, Child] = {}
         self._input = Lines(MAX_MESSAGE)
         self._unsent = bytearray()
@@ -95,7 +97,7 @@ class Agent:
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: self._end())
+            signal.signal(number, self._leave)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         os.set_blocking(0, False)
         os.set_blocking(1, False)
@@ -118,6 +120,7 @@ class Agent:
             elif child.deadline is not None and now > child.deadline:
                 child.kill()
         if not self._ends and now - self._heard > SILENT_AFTER:
+            self._say({"is": "leaving", "why": f"it has heard nothing for {SILENT_AFTER:g} s"})
             self._end()
         if self._ends:
             self._stop_in_turn()
@@ -278,13 +281,17 @@ class Agent:
         self._ends = True
         self._stop_in_turn()
 
+    def _leave(self, number: int, _: object) -> None:
+        if not self._ends:
+            self._say({"is": "leaving", "why": f"its agent was told to end ({signal.Signals(number).name})"})
+            self._end()
+
     def _stop_in_turn(self) -> None:
         """Trainers first: while they keep a checkpoint they need their servers."""
         running = [*self._children.values(), *([self._look] if self._look else [])]
         trainers = [child for child in running if child.trains]
         for child in trainers or running:
-            if child.deadline is None:
-                child.stop(self._grace)
+            child.stop(self._grace)
 
     # ---- what the launcher hears
 
@@ -311,6 +318,8 @@ class Agent:
             self._selector.register(1, selectors.EVENT_WRITE, self._send)
 
     def _last_words(self) -> None:
+        if os.getppid() != self._keeper:  # whose work this was
+            shutil.rmtree(self._folder, ignore_errors=True)
         self._say({"is": "bye"})
         until = time.monotonic() + _LAST_WORDS
         while self._unsent and time.monotonic() < until:

@@ -54,8 +54,15 @@ class Machine:
         self.begun: Message | None = None
         self.refused: LaunchError | None = None
         self.lost: str | None = None
+        self.gone = False  # its session has ended
         self.closing = False
         self.processes: dict[str, Process] = {}
+        self.forget_trainers()
+
+    def forget_trainers(self) -> None:
+        """Before they are started again."""
+        for name in (TRAINERS, *self.plan.pipes):
+            self.processes.pop(name, None)
         self._failed: tuple[int | None, int | None] = (None, None)  # rank and exit code, as torchrun tells them
 
     def settled(self) -> bool:
@@ -104,6 +111,7 @@ class Machine:
         act = {
             "hello": self._hear_hello, "begun": self._hear_begun, "refused": self._hear_refused, "ready": self._hear_ready,
             "line": self._hear_line, "ended": self._hear_ended, "progress": self._hear_progress,
+            "leaving": self._hear_leaving,
         }.get(message["is"])  # fmt: skip
         if act is not None:
             try:
@@ -113,7 +121,8 @@ class Machine:
             self._on_change()
 
     def hear_end(self, why: str) -> None:
-        self.lost = why
+        self.gone = True
+        self.lost = self.lost or why
         for process in self.processes.values():
             process.running = False
         if not self.closing:
@@ -149,6 +158,10 @@ class Machine:
     def _hear_ended(self, message: Message) -> None:
         process = self.processes[message["name"]]
         process.running, process.code = False, message["code"]
+
+    def _hear_leaving(self, message: Message) -> None:
+        if not self.closing:
+            self.lost, self.state = message["why"], "lost"
 
     def _hear_progress(self, message: Message) -> None:
         self.progress = message

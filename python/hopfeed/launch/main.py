@@ -97,7 +97,7 @@ async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict
         nonlocal asked
         asked += 1
         if asked == 1:
-            going.cancel()
+            run.stop()
         else:
             run.kill()
 

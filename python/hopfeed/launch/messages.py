@@ -10,6 +10,7 @@ The agent speaks first, and says which release it is of (`hello`), so that nothi
     end                                              ended    name, code
                                                      progress of the first trainer's epoch
                                                      alive    answers ping
+                                                     leaving  why it ends, where the launcher has not said so
 """
 
 from __future__ import annotations

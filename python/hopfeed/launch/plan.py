@@ -104,7 +104,8 @@ class Plan:
         first = self.hosts[0].host.address
         return [
             "torchrun", f"--nnodes={len(self.hosts)}", f"--node-rank={host.rank}", f"--nproc-per-node={self.options.trainers}",
-            f"--master-addr={first}", f"--master-port={self.options.meeting_port}", "--max-restarts=0", "--no-python",
+            f"--master-addr={first}", f"--master-port={self.options.meeting_port}", "--max-restarts=0", f"--log-dir={folder}/torchrun",
+            "--no-python",
             "sh", "-c", _TRAINER, "sh", folder, *self.options.command,
         ]  # fmt: skip
 

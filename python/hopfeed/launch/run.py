@@ -67,6 +67,7 @@ class Run:
         self.times: dict[str, float] = {}
         self._begin = time.monotonic()
         self._pings: asyncio.Task[None] | None = None
+        self._stopped = False
 
     def _machine(self, host: HostPlan, version: str, on_line: Callable[[Machine, str, str], None], change: Callable[[], None]) -> Machine:
         machine = Machine(host, version, lambda name, text: on_line(machine, name, text), change)
@@ -101,19 +102,26 @@ class Run:
                 self._tell(f"beginning again ({self.restarts} of {self.reaching.restarts} restarts)")
                 await self._recover()
 
+    def stop(self) -> None:
+        """Has ``go`` raise CancelledError, soon. A task's own cancellation may be lost where it meets a change (asyncio.wait_for)."""
+        self._stopped = True
+        self._changed.set()
+
     async def end(self, grace: float) -> None:
         """Ends all that runs, trainers first, then the agents. Never raises."""
+        self._stopped = False
         if self._pings is not None:
             self._pings.cancel()
         for machine in self.machines:
             machine.closing = True
-            machine.state = "ending" if machine.lost is None else machine.state
+            machine.state = machine.state if machine.gone else "ending"
         self._stop_trainers(grace)
         await self._wait(lambda: not self._trainers_run(), grace + _SLACK)
-        for machine in self.machines:
-            if machine.session is not None:
-                machine.session.send({"do": "end", "grace": min(grace, _LEFT_ALONE)})
-        await self._wait(lambda: all(m.lost is not None or m.session is None for m in self.machines), _LEFT_ALONE + 2 * _SLACK)
+        ending = [machine for machine in self.machines if machine.session is not None and machine.hello]
+        for machine in ending:
+            assert machine.session is not None
+            machine.session.send({"do": "end", "grace": min(grace, _LEFT_ALONE)})
+        await self._wait(lambda: all(machine.gone for machine in ending), _LEFT_ALONE + 2 * _SLACK)
         await asyncio.gather(*(m.session.close(1) for m in self.machines if m.session is not None), return_exceptions=True)
         for machine in self.machines:
             machine.state = "ended" if machine.state == "ending" else machine.state
@@ -200,8 +208,6 @@ class Run:
             assert begun is not None
             command = self.plan.trainer_command(plan, folder=begun["folder"])
             environment = self.plan.trainer_environment(plan, folder=begun["folder"], restart=self.begun_again)
-            for name in plan.pipes:
-                machine.processes.pop(name, None)
             machine.start(
                 TRAINERS, [begun["programs"]["torchrun"], *command[1:]], environment=environment, pipes=plan.pipes,
                 watched=self._watched and plan.rank == 0,
@@ -228,9 +234,11 @@ class Run:
         """Before the run is begun again: trainers are ended, lost hosts connected to once more."""
         self._stop_trainers(_LEFT_ALONE)
         await self._wait(lambda: not self._trainers_run(), _LEFT_ALONE + _SLACK)
+        for machine in self.machines:
+            machine.forget_trainers()
         until = time.monotonic() + _COMES_BACK_WITHIN
         while lost := [m for m in self.machines if m.lost is not None or m.refused is not None]:
-            await asyncio.gather(*(m.session.close(1) for m in lost if m.session is not None))
+            await asyncio.gather(*(m.session.close(1 if m.gone else self.reaching.grace + _SLACK) for m in lost if m.session is not None))
             try:
                 await self._connect(lost)
                 await self._copy(lost)
@@ -257,6 +265,8 @@ class Run:
         except asyncio.TimeoutError:
             pass
         self._changed.clear()
+        if self._stopped:
+            raise asyncio.CancelledError
 
     async def _until(
         self, done: Callable[[], bool], within: float | None, late: str, *, tasks: Sequence[asyncio.Task[None]] = (), servers_may_end: bool = False
@@ -315,7 +325,7 @@ class Run:
         while True:
             for machine in self.machines:
                 session = machine.session
-                if session is not None and machine.hello and machine.lost is None:
+                if session is not None and machine.hello and not machine.gone:
                     session.send({"do": "ping"})
                     if time.monotonic() - session.heard > LOST_AFTER:
                         machine.hear_end(f"it is lost: it has said nothing for {LOST_AFTER:g} s")
