@@ -151,11 +151,10 @@ class Run:
     def _send_begin(self, machine: Machine) -> None:
         plan, options = machine.plan, self.plan.options
         assert machine.session is not None
-        keeps = {"key.pem"} if not options.servers else set()
         machine.session.send(
             {
                 "do": "begin", "grace": self.reaching.grace, "cwd": os.getcwd(), "defaults": _DEFAULTS, "address": plan.host.address,
-                "files": {name: text for name, text in self._secrets.items() if name not in keeps},
+                "files": self._secrets,
                 "programs": (["hopfeed-server"] if options.servers else []) + ["torchrun", options.command[0]],
                 "ports": self.plan.ports_of(plan), "interface": len(self.plan.hosts) > 1, "data": plan.data,
                 "makes_folders": bool(plan.partitions),
