@@ -1,0 +1,62 @@
+"""Which partition has which nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hopfeed.distributed.nodes import Nodes
+from hopfeed.distributed.place import rank_and_world
+from hopfeed.distributed.refused import OF_BOOK, refuse
+
+
+class PartitionBook:
+    """What ``DistGraph.get_partition_book()`` gives. Ids are original ones; an edge lies with its destination."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+
+    def num_partitions(self) -> int:
+        """Of the cut."""
+        return int(self._nodes.meta["partitions"])
+
+    @property
+    def partid(self) -> int:
+        """The partition that this trainer is beside: trainers are dealt to partitions in equal stretches of ranks."""
+        return partition_of_rank(*rank_and_world(), self.num_partitions())
+
+    def nid2partid(self, ids: Any, ntype: str | None = None) -> torch.Tensor:
+        """int64 [n] the partition of each node."""
+        return torch.from_numpy(self._nodes.partitions(ntype, ids))
+
+    def partid2nids(self, partid: int, ntype: str | None = None) -> torch.Tensor:
+        """int64 the nodes of a partition, by rising id."""
+        return torch.from_numpy(self._nodes.of_partition(ntype, partid))
+
+    def metadata(self) -> list[dict[str, int]]:
+        """Of each partition: ``machine_id``, ``num_nodes``, ``num_edges``, of all types together."""
+        meta = self._nodes.meta
+        return [
+            {
+                "machine_id": part,
+                "num_nodes": sum(int(node["partition_offsets"][part + 1] - node["partition_offsets"][part]) for node in meta["node_types"]),
+                "num_edges": sum(int(edge["partition_edges"][part]) for edge in meta["edge_types"]),
+            }
+            for part in range(self.num_partitions())
+        ]
+
+    def __getattr__(self, name: str) -> Any:
+        raise refuse(OF_BOOK, "PartitionBook", name)
+
+
+def partition_of_rank(rank: int, world_size: int, partitions: int) -> int:
+    """As ``core/seeds/split_by_partition.h`` has it: equal stretches of ranks, as launchers number them, machine by machine."""
+    if world_size < partitions:
+        return rank  # those of no trainer are shared out
+    return next(part for part in range(partitions) if rank < begin_of(part + 1, world_size, partitions))
+
+
+def begin_of(part: int, count: int, parts: int) -> int:
+    """The first of ``count`` things that part ``part`` of ``parts`` has."""
+    return count // parts * part + min(part, count % parts)

@@ -1,0 +1,129 @@
+"""Which seeds each trainer takes: those of the partition that it is beside, so that most rows of its batches are on its machine.
+
+The rule is that of ``core/seeds/split_by_partition.h``. It hangs on the cut and on the number of trainers, as DGL's does; a deal
+(``distributed=True`` at the loader) hangs on neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from hopfeed.batch import EdgeType
+from hopfeed.distributed.graph import LinkMask, NodeMask
+from hopfeed.distributed.nodes import Nodes
+from hopfeed.distributed.partition_book import PartitionBook, begin_of, partition_of_rank
+from hopfeed.distributed.place import here, rank_and_world
+from hopfeed.errors import InvalidError, UnsupportedError
+
+Array = np.ndarray[Any, Any]
+
+
+def node_split(
+    nodes: Any,
+    partition_book: PartitionBook | None = None,
+    ntype: str | None = None,
+    rank: int | None = None,
+    force_even: bool = True,
+    node_trainer_ids: Any = None,
+    *,
+    world_size: int | None = None,
+) -> torch.Tensor:
+    """The nodes that this trainer takes, original ids, in their order within each partition.
+
+    Args:
+        nodes: a mask of all nodes, such as ``g.ndata["train_mask"]``, or ids.
+        partition_book: ``g.get_partition_book()``; by default that of the graph that is there.
+        ntype: their type, where there are several.
+        rank, world_size: by default this trainer, of all.
+        force_even: every trainer gets the same number, so that all make as many batches, as DDP needs. Those whose partition has too
+            few take what others have too many of; where the number does not divide, the last ones, fewer than there are trainers, are
+            left out, and no node comes twice. False, for evaluation: each takes all nodes of its partition, shared evenly with the
+            other trainers beside it, and nodes of partitions without a trainer are shared out. Then each node comes exactly once.
+        node_trainer_ids: DGL's; refused.
+
+    Raises:
+        InvalidError: fewer nodes than trainers with ``force_even``; an id that is no node.
+    """
+    if node_trainer_ids is not None:
+        raise UnsupportedError("node_trainer_ids is given, and trainers take nodes by partition; leave it out, or give each loader its own ids")
+    book = _book(partition_book)
+    if isinstance(nodes, NodeMask):
+        ntype, nodes = nodes.node_type if ntype is None else ntype, nodes.ids()
+    wanted = book._nodes.ids(ntype, nodes)
+    mine = _positions(book._nodes.partitions(ntype, wanted), book.num_partitions(), *rank_and_world(rank, world_size), force_even)
+    return torch.from_numpy(wanted[mine])
+
+
+def edge_split(
+    edges: Any,
+    partition_book: PartitionBook | None = None,
+    etype: EdgeType | str | None = None,
+    rank: int | None = None,
+    force_even: bool = True,
+    edge_trainer_ids: Any = None,
+    *,
+    world_size: int | None = None,
+) -> torch.Tensor:
+    """The links that this trainer takes: int64 [2, n] sources and destinations, original ids. A link lies with its destination.
+
+    Args:
+        edges: a split, such as ``g.edata["train_mask"]``, or pairs [2, E]. Masks and ids of edges are refused: an edge's ends cannot
+            be looked up by its id where edges lie on several machines.
+        etype: their type, where there are several.
+        all other: as of :func:`node_split`.
+    """
+    if edge_trainer_ids is not None:
+        raise UnsupportedError("edge_trainer_ids is given, and trainers take links by partition; leave it out, or give each loader its own pairs")
+    book = _book(partition_book)
+    if isinstance(edges, LinkMask):
+        etype, edges = edges.edge_type if etype is None else etype, edges.pairs()
+    pairs = pairs_of("edges", edges)
+    destinations = book._nodes.ids(book._nodes.edge_meta(etype)["dst"], pairs[1])
+    partitions = book._nodes.partitions(book._nodes.edge_meta(etype)["dst"], destinations)
+    mine = _positions(partitions, book.num_partitions(), *rank_and_world(rank, world_size), force_even)
+    return torch.from_numpy(np.ascontiguousarray(pairs[:, mine]))
+
+
+def pairs_of(name: str, given: Any) -> Array:
+    """``given`` as int64 [2, P]. Raises ``InvalidError`` naming the argument."""
+    if isinstance(given, (tuple, list)) and len(given) == 2 and isinstance(given[0], torch.Tensor):
+        given = torch.stack(tuple(given))
+    array = np.asarray(given.detach().cpu() if isinstance(given, torch.Tensor) else given)
+    if array.ndim != 2 or len(array) != 2 or array.dtype.kind not in "iu":
+        raise InvalidError(f"{name} is {array.dtype.name} {list(array.shape)}; give pairs of nodes [2, P] (sources, destinations), or a split of g.edata")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _book(given: PartitionBook | None) -> PartitionBook:
+    if given is not None and not isinstance(given, PartitionBook):
+        raise InvalidError(f"partition_book is {given!r}; give g.get_partition_book()")
+    return PartitionBook(Nodes(here())) if given is None else given
+
+
+def _positions(partitions: Array, count: int, rank: int, world_size: int, force_even: bool) -> Array:
+    """Positions that one trainer takes, of things that lie in these of ``count`` partitions."""
+    share = len(partitions) // world_size
+    if force_even and share == 0:
+        raise InvalidError(
+            f"{len(partitions)} seeds are shared by {world_size} trainers, and force_even gives each as many: none; give more, or force_even=False"
+        )
+    beside = [partition_of_rank(r, world_size, count) for r in range(world_size)]
+    taken: list[Array] = [np.empty(0, np.int64)] * world_size
+    left = []  # what nobody beside it takes
+    for part in range(count):
+        ranks, of_part = [r for r in range(world_size) if beside[r] == part], np.flatnonzero(partitions == part)
+        if not ranks:
+            left.append(of_part)
+        for i, r in enumerate(ranks):
+            stretch = of_part[begin_of(i, len(of_part), len(ranks)) : begin_of(i + 1, len(of_part), len(ranks))]
+            kept = min(len(stretch), share) if force_even else len(stretch)
+            taken[r] = stretch[:kept]
+            left.append(stretch[kept:])
+    spare = np.concatenate([np.empty(0, np.int64), *left])
+    # What is left goes to those that have too few, or, where nothing is evened out, to all in turn.
+    wants = [share - len(mine) if force_even else begin_of(r + 1, len(spare), world_size) - begin_of(r, len(spare), world_size) for r, mine in enumerate(taken)]
+    begin = sum(wants[:rank])
+    return np.concatenate([taken[rank], spare[begin : begin + wants[rank]]])
