@@ -1,7 +1,8 @@
 """hopfeed: mini-batches of graph neighbourhoods for GNN training.
 
 ``hopfeed.pyg`` has PyG's loaders with hopfeed behind them, ``hopfeed.torch.Loader`` gives torch tensors and
-``hopfeed.Loader`` NumPy arrays. ``hopfeed.state`` has state of training at servers.
+``hopfeed.Loader`` NumPy arrays. ``hopfeed.state`` has state of training at servers, ``hopfeed.distributed`` training over
+several machines by DGL's names.
 """
 
 from hopfeed.batch import Batch, Block

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,7 @@ pytest.importorskip("torch_geometric")
 import hopfeed.distributed as hd  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "python"
-DEADLINE = 240  # seconds; importing torch and PyG takes many where the machine is busy
+DEADLINE = 600  # seconds; torchrun imports torch and PyG three times, and the machine may be busy
 FANOUTS, EPOCHS, BATCH = [3, 4], 2, 100  # as DGL has them
 
 pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are in hopfeed's checkout")
@@ -87,11 +86,6 @@ def test_alone_it_is_the_same_script(small: Path, two: Machines) -> None:
     assert json.loads(out.splitlines()[-1])["ranks"] == [{"rank": 0, "seeds": 500, "digests": expected_digests(small, two, 0, 1)}]
 
 
-def test_without_a_place_it_says_what_to_give() -> None:
-    with pytest.raises(AssertionError, match="give data=FOLDER or servers=ADDRESSES, set HOPFEED_DATA or HOPFEED_SERVERS"):
-        run("distributed_sage.py", {})
-
-
 def test_two_ranks_learn_rows_at_their_owners(two: Machines) -> None:
     place = {"HOPFEED_DATA": str(two.folders[0]), "HOPFEED_PEERS": ",".join(two.addresses), "HOPFEED_OWNERS": "peers"}
     out = run("distributed_rows.py", place, "--fanouts", *FANOUTS, "--epochs", 6, "--batch-size", BATCH, "--dim", 8, ranks=2)
@@ -103,14 +97,3 @@ def test_links_that_were_held_out_score_above_drawn_pairs(two: Machines, tmp_pat
     partition("split-links", two.whole, tmp_path / "split", "--num-val", 0.1, "--num-test", 0.1)
     out = run("distributed_links.py", {"HOPFEED_DATA": str(tmp_path / "split")}, "--fanouts", *FANOUTS, "--epochs", 2, "--hidden", 16)
     assert out.count("epoch") == 2 and 0.5 < float(out.split()[-1]) < 1
-
-
-def test_variables_of_the_launcher_reach_the_place(monkeypatch: pytest.MonkeyPatch, two: Machines) -> None:
-    for name in list(os.environ):
-        if name.startswith("HOPFEED_") and name != "HOPFEED_BIN":
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOPFEED_SERVERS", ",".join(two.addresses))
-    monkeypatch.setenv("HOPFEED_OWNERS", "servers")
-    place: Any = hd.initialize()
-    assert place.servers == place.owners == two.addresses and hd.DistGraph().num_nodes() == 2000
-    hd.exit_client()

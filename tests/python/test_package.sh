@@ -58,10 +58,11 @@ example() {
   local name=$1
   shift
   echo "example: $name"
-  OMP_NUM_THREADS=1 "$@" --data "$data" --epochs 1 --fanouts 5 5 && note "$name" run || note "$name" fail
+  OMP_NUM_THREADS=1 "$@" --epochs 1 --fanouts 5 5 && note "$name" run || note "$name" fail
 }
-example pyg_sage .venv/bin/python examples/python/pyg_sage.py
-example ddp .venv/bin/torchrun --standalone --nproc-per-node=2 examples/python/ddp.py
-example lightning_sage .venv/bin/python examples/python/lightning_sage.py --out build/python/lightning
+example pyg_sage .venv/bin/python examples/python/pyg_sage.py --data "$data"
+example ddp .venv/bin/torchrun --standalone --nproc-per-node=2 examples/python/ddp.py --data "$data"
+HOPFEED_DATA=$data example distributed_sage .venv/bin/torchrun --standalone --nproc-per-node=2 examples/python/distributed_sage.py
+example lightning_sage .venv/bin/python examples/python/lightning_sage.py --data "$data" --out build/python/lightning
 
 printf '<testsuite name="python">%s</testsuite>\n' "$cases" >"$results/ctest.xml"
