@@ -193,8 +193,7 @@ void EpochLoop::checkpoint() {
   if (next) {
     older_.push_front(std::exchange(manifest_, *next));
     while (std::ssize(older_) >= kept()) older_.pop_back();
-    if (manifest_.best == manifest_.now && !best_model_.empty())
-      save_model_bytes(model_path(), best_model_);
+    if (manifest_.best == manifest_.now && !best_model_.empty()) save_model_bytes(model_path(), best_model_);
   }
   world_.sum({0});  // all know whether there is a new one
   if (world_.go_back_agreed()) return;

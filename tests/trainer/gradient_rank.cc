@@ -1,9 +1,9 @@
 // One trainer of world_test: `gradient_rank DATASET SEEDS OUT` deals the first SEEDS training nodes to all
-// ranks, makes one step's gradient with all neighbours and no dropout, and lets rank 0 write it to OUT as raw
-// float32. `gradient_rank --embedding STEPS OUT` steps a table with gradients that differ by rank, and every
-// rank writes its table to OUT.RANK. `gradient_rank --die RANK` joins, makes one sum, and then that rank dies
-// where the others wait for it. `gradient_rank --together` does work that takes several times as long as ranks
-// wait for each other, and then work that rank 1 cannot do.
+// ranks, makes one step's gradient with all neighbours and no dropout, and lets rank 0 write it to OUT as
+// raw float32. `gradient_rank --embedding STEPS OUT` steps a table with gradients that differ by rank, and
+// every rank writes its table to OUT.RANK. `gradient_rank --die RANK` joins, makes one sum, and then that
+// rank dies where the others wait for it. `gradient_rank --together` does work that takes several times as
+// long as ranks wait for each other, and then work that rank 1 cannot do.
 #include <signal.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
-// One trainer of owners_program_test, whose owners may be slow: `owners_rank DATASET OUT OWNERS EPOCHS TIMEOUT
-// SLOW` goes on from the checkpoint in OUT, or begins, and rank 0 writes OUT/result.json. Ranks wait TIMEOUT ms
-// for each other; the first owner has written a checkpoint of the first table, or has gone back to it, SLOW ms
-// after it was asked.
+// One trainer of owners_program_test, whose owners may be slow: `owners_rank DATASET OUT OWNERS EPOCHS
+// TIMEOUT SLOW` goes on from the checkpoint in OUT, or begins, and rank 0 writes OUT/result.json. Ranks
+// wait TIMEOUT ms for each other; the first owner has written a checkpoint of the first table, or has gone
+// back to it, SLOW ms after it was asked.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
