@@ -33,6 +33,19 @@ def test_batches_are_rows_of_the_dataset_and_edges_join_their_nodes(small: Path,
         assert sorted(np.concatenate(seen)) == sorted(dataset.split("train"))
 
 
+def test_dataset_ids_stand_beside_original_ids(small: Path, tmp_path: Path) -> None:
+    hopfeed.partition(small, tmp_path / "cut", parts=3)
+    dataset = hopfeed.Dataset(tmp_path / "cut")
+    offsets = np.asarray(dataset.meta["node_types"][0]["partition_offsets"])
+    arguments = dict(fanouts=[4, 3], batch_size=100, seed=7, num_workers=0)
+    with hopfeed.Loader(tmp_path / "cut", **arguments) as plain, hopfeed.Loader(tmp_path / "cut", dataset_ids=True, **arguments) as both:
+        for one, other in zip(plain, both, strict=True):
+            assert "dataset_id" not in one[dataset.node_types[0]] and (one.n_id == other.n_id).all()
+            of_nodes = other.dataset_id
+            assert (dataset.attr("x")[other.n_id] == other.x).all() and len(set(of_nodes)) == len(of_nodes)
+            assert (np.searchsorted(offsets, of_nodes, side="right") - 1 == dataset.partition_of(other.n_id)).all()
+
+
 def test_an_epoch_is_the_same_whoever_makes_it_and_the_next_one_is_another(small: Path) -> None:
     arguments = dict(fanouts=[4, 3], batch_size=100, seed=7)
     with hopfeed.Loader(small, num_workers=0, **arguments) as one, hopfeed.Loader(small, num_workers=2, **arguments) as two:
