@@ -31,8 +31,8 @@ struct StateParts {
   std::string best_model = "";  // empty: there is none yet
 };
 
-/// Saves a checkpoint. All ranks call it together; rank 0 writes, unless its `path` is empty, and `told` hears
-/// of it while that takes long. Throws kIo or kNoSpace naming the file, on all ranks.
+/// Saves a checkpoint. All ranks call it together; rank 0 writes, unless its `path` is empty, and `told`
+/// hears of it while that takes long. Throws kIo or kNoSpace naming the file, on all ranks.
 void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
                      const Settings& settings, World& world, const StateParts& state = {},

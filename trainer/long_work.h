@@ -12,8 +12,8 @@ namespace hopfeed {
 using WorkTold = std::function<void(std::chrono::seconds so_far)>;
 
 /// Does `work`; null: this rank has none. All ranks call it together, and all return once the last one has
-/// done its own. `work` runs on another thread, and leaves `world` alone. Throws what it has thrown, and where
-/// that of another rank has, an Error with its code and words, behind which rank it was.
+/// done its own. `work` runs on another thread, and leaves `world` alone. Throws what it has thrown, and
+/// where that of another rank has, an Error with its code and words, behind which rank it was.
 void do_together(World& world, const std::function<void()>& work, const WorkTold& told = {});
 
 }  // namespace hopfeed

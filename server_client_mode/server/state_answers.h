@@ -1,6 +1,6 @@
-// StateAnswers is what a server answers about state that lies here (state/owner): on threads of its own, the
-// questions about one table one after the other. An answer that waits for other ranks holds no thread, and one
-// that waits for files none of those.
+// StateAnswers is what a server answers about state that lies here (state/owner): on threads of its own,
+// the questions about one table one after the other. An answer that waits for other ranks holds no thread,
+// and one that waits for files none of those.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/strand.hpp>
