@@ -257,9 +257,9 @@ class SshHosts:
                     raise AssertionError(f"{host.name} lets nobody in: {done.stderr} {(host.folder / 'sshd.log').read_text()}")
                 time.sleep(0.05)
 
-    def launcher(self, *arguments: object, folder: Path | None = None) -> subprocess.Popen[str]:
+    def launcher(self, *arguments: object, folder: Path | None = None, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
         """hopfeed-launch with these arguments, in the bridge's namespace and in this folder."""
         environment = os.environ | {"PYTHONPATH": str(Path(hopfeed.__file__).parent.parent)}
         environment["HOPFEED_BIN"] = os.path.dirname(os.path.abspath(program("hopfeed-worker")))
         words = [*self.inside(folder), sys.executable, "-m", "hopfeed.launch", *map(str, arguments)]
-        return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True)

@@ -17,7 +17,7 @@ from hopfeed.launch.errors import LaunchError, RunFailed, all_of
 from hopfeed.launch.hosts import Host, read_hosts
 from hopfeed.launch.machine import Machine, ending
 from hopfeed.launch.plan import TRAINERS, Plan, RunOptions, describe, make_plan
-from hopfeed.launch.pushes import missing_there
+from hopfeed.launch.pushes import missing_there, require_room
 from hopfeed.launch.run_secrets import make_secrets
 from hopfeed.launch.session import agent_words, ssh_words, why_no_agent
 
@@ -170,9 +170,19 @@ def test_what_a_host_lacks_is_what_is_copied() -> None:
     assert missing_there(host, CUT, "another", [0, 1, 2, 3, 4]) == missing_there(host, CUT, None, []) == (0, 2, 4)
 
 
+def test_what_does_not_fit_is_said_before_it_is_sent() -> None:
+    host, sized = plan().hosts[0], Cut("/data/cut", 5, "abc", (10, 20, 30, 40, 50, 7_000_000))
+    require_room(host, sized, (0, 2), 0, 7_000_040)
+    require_room(host, sized, (0, 2), 40, 7_000_000)  # a push that goes on
+    with pytest.raises(LaunchError, match=r"node1: its disk is full: /data/cut needs 7.0 MB more, and 1.5 MB are free; make room"):
+        require_room(host, sized, (0, 2), 0, 1_500_000)
+
+
 def test_a_dataset_is_read_as_its_manifest_says(cut: Path, tmp_path: Path) -> None:
     found = read_cut(str(cut))
     assert (found.folder, found.partitions, len(found.sha256)) == (str(cut), 3, 64)
+    on_disk = [sum(path.stat().st_size for path in (cut / f"part-000{p}").rglob("*") if path.is_file()) for p in range(3)]
+    assert list(found.bytes_of[:3]) == on_disk and found.bytes_of[3] > 0
     with pytest.raises(LaunchError, match=f"--data: {tmp_path}/none has no meta.json that can be read .No such file"):
         read_cut(f"{tmp_path}/none")
     for text in ("", "[]", "{}", '{"partitions": "3"}', '{"partitions": 0}'):
@@ -356,6 +366,7 @@ def test_a_command_line_that_cannot_be_served_is_one_line(arguments: list[str], 
 def test_what_stands_behind_the_dashes_is_the_trainers() -> None:
     found = parse(["--hosts", "h", "--data", "d", "--server-options", "--row-cache 4G", "--", "train", "--hosts", "x", "--", "y"])
     assert found.command == ["train", "--hosts", "x", "--", "y"] and found.server_options == ["--row-cache", "4G"]
+    assert parse(["--hosts", "h", "--data", "d", "--server-options", "--insecure", "--", "train"]).server_options == ["--insecure"]
 
 
 def launch(environment: dict[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:

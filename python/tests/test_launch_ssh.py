@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -188,6 +189,36 @@ def test_torchrun_itself_on_four_hosts(launch: Callable[..., Launched], hosts: S
     assert [f"node{rank + 1} trainer-{rank}: 6 eth0 1" in out.splitlines() for rank in range(3)] == 3 * [True]
 
 
+def test_a_terminal_shows_one_screen_with_the_epoch(hosts: SshHosts, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, time, hopfeed\nloader = hopfeed.Loader(os.environ['HOPFEED_DATA'], fanouts=[2], batch_size=20)\n"
+        "for epoch in range(1000):\n    for batch in loader:\n        time.sleep(0.05)\n"
+        "    print('\\x1b[2Jepoch', epoch, 'done')\n    if os.path.exists('enough'): break\n"
+    )
+    master, slave = os.openpty()
+    words = ["--hosts", hosts.file("node1"), "--data", small, "--ssh", hosts.ssh(), "--logs", tmp_path / "logs", "--servers", 0]
+    run = hosts.launcher(*words, "--", sys.executable, "train.py", folder=tmp_path, stderr=slave)
+    os.close(slave)
+    shown, until = "", time.monotonic() + DEADLINE
+    try:
+        while "batches/s" not in shown or "epoch 1 done" not in shown:
+            assert time.monotonic() < until and run.poll() is None, shown
+            shown += os.read(master, 1 << 16).decode()
+        (tmp_path / "enough").touch()
+        try:
+            while True:
+                shown += os.read(master, 1 << 16).decode()
+        except OSError:  # the launcher has ended, and nobody has the terminal any more
+            assert run.wait() == 0
+    finally:
+        run.kill()
+        run.communicate()
+        os.close(master)
+    assert re.search(r"epoch [0-9]+ \[#* *\] [0-9]+%, [0-9]+ of 25 batches, [0-9.]+ batches/s\r\n", shown)
+    assert "node1  training\r\n       trainer-0: epoch 1 done\r\n" in shown and "\x1b[2J" not in shown
+    assert re.search(r"\x1b\[[0-9]+A\r\x1b\[J", shown)  # drawn where it stood
+
+
 # ---- what ends with what
 
 
@@ -360,12 +391,12 @@ def restarted(host: SshHost, more: str = "") -> None:
 
 def test_a_host_whose_disk_is_full(hosts: SshHosts, launch: Callable[..., Launched]) -> None:
     try:
-        # Room for a lock and the token, and no more; for a manifest, and no more.
+        # Room for a lock and the token, and no more; for no partition.
         restarted(hosts.all[1], f"mount -t tmpfs -o size=8k tmpfs {hosts.all[1].folder}/tmp && mount -t tmpfs -o size=16k tmpfs {hosts.folder}/data")
         line = only_line(launch("true"))
         assert line.startswith(f"node2: begin failed: No space left on device: {hosts.all[1].folder}/tmp/hopfeed-")
         line = only_line(launch("true", options=["--servers", 0, "--remote-data", hosts.folder / "data/full"]))
-        assert line.startswith(f"node2: cannot copy its partitions: node2:{hosts.folder}/data/full is full: ")
+        assert line.startswith(f"node2: its disk is full: {hosts.folder}/data/full needs 0.") and not (hosts.all[0].folder / "data/full").exists()
     finally:
         restarted(hosts.all[1])
 

@@ -71,11 +71,22 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
+def _joined(arguments: list[str]) -> list[str]:
+    """argparse takes a value that begins with dashes only behind an equals sign."""
+    joined: list[str] = []
+    for word in arguments:
+        if joined and joined[-1] == "--server-options":
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The options; ``command`` is what stands behind ``--``."""
     split = arguments.index("--") if "--" in arguments else len(arguments)
     line = parser()
-    options = line.parse_args(arguments[:split])
+    options = line.parse_args(_joined(arguments[:split]))
     if options.command:
         line.error(f"'{options.command[0]}' is no option; the trainers' command stands behind --")
     options.command = arguments[split + 1 :]

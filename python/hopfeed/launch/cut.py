@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from hopfeed.launch.errors import LaunchError
 
 MAX_MANIFEST_BYTES = 64 << 20
+PARTITION = re.compile(r"part-([0-9]{4,})(?:/|$)")  # begins the path of a file of a partition
 
 
 @dataclass(frozen=True)
@@ -19,11 +21,13 @@ class Cut:
     Attributes:
         folder: its folder here, absolute.
         sha256: of its manifest: another folder with the same one has the same dataset, cut in the same way.
+        bytes_of: each partition, and behind them what every host needs.
     """
 
     folder: str
     partitions: int
     sha256: str
+    bytes_of: tuple[int, ...] = ()
 
 
 def manifest_of(folder: Path) -> bytes:
@@ -47,9 +51,14 @@ def read_cut(folder: str) -> Cut:
     except OSError as error:
         raise LaunchError(f"--data: {folder} has no meta.json that can be read ({error.strerror}), so it is no hopfeed dataset") from error
     try:
-        partitions = json.loads(text)["partitions"]
+        meta = json.loads(text)
+        partitions = meta["partitions"]
         if not isinstance(partitions, int) or partitions < 1:
             raise ValueError
-    except (ValueError, KeyError, TypeError) as error:
+        bytes_of = [0] * (partitions + 1)
+        for path, file in meta["files"].items():
+            found = PARTITION.match(path)
+            bytes_of[int(found[1]) if found else partitions] += file["bytes"]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise LaunchError(f"--data: {folder}/meta.json is damaged; hopfeed-partition verify {folder} says more") from error
-    return Cut(str(Path(folder).absolute()), partitions, hashlib.sha256(text).hexdigest())
+    return Cut(str(Path(folder).absolute()), partitions, hashlib.sha256(text).hexdigest(), tuple(bytes_of))

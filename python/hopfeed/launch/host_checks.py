@@ -6,7 +6,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import re
 import shutil
 import socket
 import struct
@@ -14,11 +13,10 @@ import sys
 from pathlib import Path
 
 from hopfeed.errors import Error
-from hopfeed.launch.cut import manifest_of
+from hopfeed.launch.cut import PARTITION, manifest_of
 from hopfeed.programs import program
 
 _SIOCGIFADDR = 0x8915
-_PARTITION = re.compile(r"part-([0-9]{4,})")
 
 
 class Refusal(Exception):
@@ -104,11 +102,14 @@ def interface_of(address: str) -> str | None:
 
 
 def dataset_at(folder: str) -> dict[str, object]:
-    """What lies there: the hash of a manifest, None without one, and the partitions."""
+    """What lies there: the hash of a manifest, None without one, the partitions, bytes of all files, and bytes that are free there."""
     path = Path(folder)
     try:
         sha256: str | None = hashlib.sha256(manifest_of(path)).hexdigest()
-        partitions = sorted(int(found[1]) for name in os.listdir(path) if (found := _PARTITION.fullmatch(name)))
+        partitions = sorted(int(found[1]) for name in os.listdir(path) if (found := PARTITION.fullmatch(name)))
     except OSError:
         sha256, partitions = None, []
-    return {"sha256": sha256, "partitions": partitions}
+    held = sum(os.lstat(os.path.join(where, name)).st_size for where, _, names in os.walk(path) for name in names)
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return {"sha256": sha256, "partitions": partitions, "held": held, "free": shutil.disk_usage(path).free}

@@ -17,6 +17,7 @@ from hopfeed.launch.errors import LaunchError
 from hopfeed.version import __version__
 
 _INTERRUPTED = 130
+_DRAWN_EVERY = 0.5  # seconds
 
 
 def main() -> None:
@@ -87,9 +88,9 @@ async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict
         shown.line(machine, process, text)
 
     run = Run(
-        plan, reaching, secrets, __version__, on_line=line, tell=shown.tell, woken=lambda: shown.draw(run.machines),
-        watched=isinstance(shown, Screen) or told.json is not None,
-    )  # fmt: skip
+        plan, reaching, secrets, __version__, on_line=line, tell=shown.tell, watched=isinstance(shown, Screen) or told.json is not None
+    )
+    drawing = asyncio.create_task(_draw(shown, run))
     going = asyncio.create_task(run.go())
     asked = 0
 
@@ -114,7 +115,14 @@ async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict
         code, outcome, lines = error.code, "failed", error.lines
     finally:
         await run.end(reaching.grace if asked else min(reaching.grace, 3))
-        shown.draw(run.machines, now=True)
+        drawing.cancel()
+        shown.draw(run.machines)
     if told.json is not None:
         write_report(told.json, report_of(run, outcome, lines))
     return code, lines
+
+
+async def _draw(shown: Any, run: Any) -> None:
+    while True:
+        shown.draw(run.machines)
+        await asyncio.sleep(_DRAWN_EVERY)

@@ -21,6 +21,24 @@ def missing_there(host: HostPlan, cut: Cut, sha256: str | None, there: Sequence[
     return tuple(p for p in host.partitions if sha256 != cut.sha256 or p not in there)
 
 
+def require_room(host: HostPlan, cut: Cut, partitions: Sequence[int], held: int, free: int) -> None:
+    """Before anything is sent: what has come already, as of a push that was interrupted, needs no room again.
+
+    Args:
+        held: bytes in the folder there.
+        free: bytes that are free on its disk.
+
+    Raises:
+        LaunchError: it does not fit.
+    """
+    needed = sum(cut.bytes_of[p] for p in (*partitions, -1)) - held
+    if needed > free:
+        raise LaunchError(
+            f"{host.host.name}: its disk is full: {host.data} needs {needed / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free; make room "
+            "there, or name a folder on another disk (--remote-data)"
+        )
+
+
 async def push(host: HostPlan, cut: Cut, partitions: Sequence[int], ssh: Sequence[str]) -> None:
     """Sends these to the host, as far as they are not there.
 

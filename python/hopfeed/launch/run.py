@@ -16,7 +16,7 @@ from hopfeed.launch.errors import LaunchError, RunFailed, all_of
 from hopfeed.launch.machine import Machine
 from hopfeed.launch.messages import LOST_AFTER, PING_EVERY
 from hopfeed.launch.plan import TRAINERS, HostPlan, Plan, ServerPlan
-from hopfeed.launch.pushes import missing_there, push
+from hopfeed.launch.pushes import missing_there, push, require_room
 from hopfeed.launch.session import Session
 
 _SETTLES = 0.5  # seconds after the first failure, in which that of other hosts is heard too
@@ -46,22 +46,16 @@ class Run:
     Args:
         secrets: files of the run, by name.
         tell: gets what happens, a line each, with the host's name in front.
-        woken: called after every change, for who shows it.
         watched: the epoch's progress is wanted.
     """
 
     def __init__(
         self, plan: Plan, reaching: Reaching, secrets: dict[str, str], version: str, *, on_line: Callable[[Machine, str, str], None],
-        tell: Callable[[str], None], woken: Callable[[], None], watched: bool,
+        tell: Callable[[str], None], watched: bool,
     ) -> None:  # fmt: skip
         self.plan, self.reaching, self._secrets, self._tell, self._watched = plan, reaching, secrets, tell, watched
         self._changed = asyncio.Event()
-
-        def change() -> None:
-            self._changed.set()
-            woken()
-
-        self.machines = [self._machine(host, version, on_line, change) for host in plan.hosts]
+        self.machines = [self._machine(host, version, on_line) for host in plan.hosts]
         self.restarts = 0  # of --restarts, used up
         self.begun_again = 0
         self.times: dict[str, float] = {}
@@ -69,8 +63,8 @@ class Run:
         self._pings: asyncio.Task[None] | None = None
         self._stopped = False
 
-    def _machine(self, host: HostPlan, version: str, on_line: Callable[[Machine, str, str], None], change: Callable[[], None]) -> Machine:
-        machine = Machine(host, version, lambda name, text: on_line(machine, name, text), change)
+    def _machine(self, host: HostPlan, version: str, on_line: Callable[[Machine, str, str], None]) -> Machine:
+        machine = Machine(host, version, lambda name, text: on_line(machine, name, text), self._changed.set)
         return machine
 
     async def go(self) -> None:
@@ -163,9 +157,8 @@ class Run:
 
     async def _copy(self, machines: Sequence[Machine]) -> None:
         tasks = []
-        for machine in machines:
-            assert machine.begun is not None
-            missing = missing_there(machine.plan, self.plan.cut, machine.begun["sha256"], machine.begun["partitions"])
+        all_missing = [self._missing(machine) for machine in machines]  # raises before anything is sent
+        for machine, missing in zip(machines, all_missing):
             if missing:
                 machine.state = f"copying {len(missing)} partition{'s' * (len(missing) > 1)}"
                 machine.pushed = missing
@@ -182,6 +175,14 @@ class Run:
                 await asyncio.wait(tasks, timeout=_SLACK)
         for machine in machines:
             machine.state = "prepared"
+
+    def _missing(self, machine: Machine) -> tuple[int, ...]:
+        begun, cut = machine.begun, self.plan.cut
+        assert begun is not None
+        missing = missing_there(machine.plan, cut, begun["sha256"], begun["partitions"])
+        if missing:
+            require_room(machine.plan, cut, missing, begun["held"], begun["free"])
+        return missing
 
     async def _start_servers(self) -> None:
         started = [(m, s) for m in self.machines for s in m.plan.servers if not m.running(s.name)]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import time
 from collections.abc import Sequence
 from typing import TextIO
 
 from hopfeed.launch.machine import Machine, ending
 from hopfeed.launch.plan import TRAINERS
 
-_DRAWN_EVERY = 0.25  # seconds
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -34,7 +32,7 @@ class Lines:
         if process.startswith("trainer-"):
             print(f"{machine.name} {process}: {plain(text)}", file=self._out, flush=True)
 
-    def draw(self, machines: Sequence[Machine], *, now: bool = False) -> None:
+    def draw(self, machines: Sequence[Machine]) -> None:
         pass
 
 
@@ -42,7 +40,7 @@ class Screen:
     """For terminals: a paragraph for each host, with its state, its processes and their last lines."""
 
     def __init__(self, err: TextIO = sys.stderr) -> None:
-        self._err, self._rows, self._drawn, self._told = err, 0, 0.0, ""
+        self._err, self._rows, self._told = err, 0, ""
 
     def tell(self, text: str) -> None:
         self._told = plain(text)
@@ -50,10 +48,7 @@ class Screen:
     def line(self, machine: Machine, process: str, text: str) -> None:
         pass
 
-    def draw(self, machines: Sequence[Machine], *, now: bool = False) -> None:
-        if not now and time.monotonic() - self._drawn < _DRAWN_EVERY:
-            return
-        self._drawn = time.monotonic()
+    def draw(self, machines: Sequence[Machine]) -> None:
         columns, rows = shutil.get_terminal_size()
         lines = [line[: columns - 1] for line in picture(machines)][: max(1, rows - 2)] + [self._told[: columns - 1]]
         up = f"\x1b[{self._rows}A" if self._rows else ""
