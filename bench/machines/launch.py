@@ -37,10 +37,11 @@ ENDS_WITHIN = 300  # seconds
 TRAINER = """
 import os, time
 import hopfeed
-told = dict(data=os.environ["HOPFEED_DATA"], peers=os.environ["HOPFEED_PEERS"].split(","))
+rank = int(os.environ["RANK"])
+told = dict(dataset=os.environ["HOPFEED_DATA"], peers=os.environ["HOPFEED_PEERS"].split(","), partitions=[rank], peer_connect_timeout=30)
 told |= dict(peer_token_file=os.environ["HOPFEED_TOKEN_FILE"]) if "HOPFEED_TOKEN_FILE" in os.environ else {}
 told |= dict(peer_ca=os.environ["HOPFEED_TLS_CA"]) if "HOPFEED_TLS_CA" in os.environ else {}
-with hopfeed.Loader(**told, fanouts=[5, 5], batch_size=64, rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"])) as loader:
+with hopfeed.Loader(**told, fanouts=[5, 5], batch_size=64, rank=rank, world_size=int(os.environ["WORLD_SIZE"])) as loader:
     next(iter(loader))
     print("first batch", time.monotonic(), flush=True)
 """
