@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,15 @@ import numpy as np
 import pytest
 
 import hopfeed
+import hopfeed.state
 from conftest import partition
 from machines import Machines, machines
+from state_owners import start
 
 torch = pytest.importorskip("torch")
 
 import hopfeed.distributed as hd  # noqa: E402
+import hopfeed.torch  # noqa: E402
 from hopfeed.distributed import split  # noqa: E402
 from hopfeed.distributed.refused import OF_BOOK, OF_GRAPH, OF_PACKAGE  # noqa: E402
 
@@ -102,6 +106,30 @@ class TestPlace:
         hd.initialize(data=small)
         with pytest.raises(hopfeed.InvalidError, match="nobody holds learned rows: start servers with --state"):
             hd.DistTensor((2000, 3), torch.float32, "t")
+
+
+    @pytest.mark.parametrize("kind", ["peers", "servers"])
+    def test_servers_are_told_the_token(self, two: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+        token, address = tmp_path / "token", f"unix:{tmp_path}/socket"
+        token.write_text("of-this-test\n")
+        token.chmod(0o600)
+        process = start(two.folders[1], address, "1", "--token-file", token, "--state", tmp_path / "state")
+        everything = start(two.whole, f"{address}2", "0,1", "--token-file", token, "--state", tmp_path / "state")
+        try:
+            place = {"data": two.folders[0], "peers": address} if kind == "peers" else {"servers": f"{address}2"}
+            monkeypatch.setenv("HOPFEED_TOKEN_FILE", str(token))
+            hd.initialize(**place, owners=f"{address}2")
+            assert len(hd.DistGraph().ndata["x"][:]) == 2000
+            table = hd.DistTensor((2000, 1), "int64", "t")
+            assert table[[3]].tolist() == [[0]]
+            token.write_text("of-another\n")
+            hd.initialize(**place)
+            with pytest.raises(hopfeed.Error, match="token"):
+                hd.DistGraph().ndata["x"][[1]]
+        finally:
+            for one in (process, everything):
+                one.kill()
+                one.wait()
 
 
 class TestGraph:
@@ -257,7 +285,8 @@ class TestLoaders:
             (batch,) = loader
             input_nodes, output_nodes, blocks = batch
         assert output_nodes.tolist() == [7, 1999, 30] and len(blocks) == 2
-        assert blocks[0].num_dst_nodes() == blocks[1].num_src_nodes() and blocks[1].num_dst_nodes() == 3 and len(input_nodes) == blocks[0].num_src_nodes()
+        assert blocks[0].num_dst_nodes() == blocks[1].num_src_nodes() and blocks[1].num_dst_nodes() == 3
+        assert len(input_nodes) == blocks[0].num_src_nodes()
         assert torch.equal(blocks[0].srcdata["x"], g.ndata["x"][input_nodes]) and torch.equal(blocks[1].dstdata["y"], g.ndata["y"][output_nodes])
         for block in blocks:
             ids = block.srcdata["_ID"]
@@ -441,6 +470,20 @@ class TestState:
         with pytest.raises(hopfeed.Error, match=message) as raised:
             make()
         assert "\n" not in str(raised.value)
+
+    def test_a_run_that_was_begun_again_waits_for_the_end_of_the_one_before(self, two: Machines) -> None:
+        before = hopfeed.state.connect(two.addresses)
+        hopfeed.torch.DistEmbedding(before, "again", "node", 3, run=77)
+        hd.initialize(**two.places()["servers"])
+        with pytest.raises(hopfeed.InvalidError, match="is learned by another run"):
+            hd.optim.SparseAdam([hd.DistEmbedding(2000, 3, "again")], lr=0.001)
+        hd.initialize(**two.places()["servers"], restart=1)
+        timer = threading.Timer(1, before.close)
+        timer.start()
+        emb = hd.DistEmbedding(2000, 3, "again")
+        hd.optim.SparseAdam([emb], lr=0.001)
+        timer.join()
+        assert emb.weight([5]).shape == (1, 3)
 
     def test_an_embedding_has_one_optimizer(self, two: Machines) -> None:
         hd.initialize(**two.places()["alone"])

@@ -34,7 +34,7 @@ class DistLoader:
 
     def __init__(self, g: DistGraph, device: Any, options: dict[str, Any]) -> None:
         if device is not None and str(device) != "cpu":
-            raise UnsupportedError(f"device is {device!r}, and batches lie in the host's memory; move them: block.to(device), or as_pyg=True and batch.to(device)")
+            raise UnsupportedError(f"device is {device!r}, and batches lie in the host's memory; move them: block.to(device), of PyG batch.to(device)")
         place = g._nodes.place
         if place.servers:
             options = {name: value for name, value in options.items() if name not in _HERE_ONLY}

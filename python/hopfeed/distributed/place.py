@@ -60,7 +60,7 @@ class Place:
         """
         if not self.owners:
             raise InvalidError(
-                "nobody holds learned rows: start servers with --state DIR and give owners= ('peers', 'servers' or their addresses), or HOPFEED_OWNERS"
+                "nobody holds learned rows: start servers with --state DIR, and give owners= ('peers', 'servers' or addresses) or HOPFEED_OWNERS"
             )
         if self._owners is None:
             self._owners = hopfeed.state.connect(
@@ -123,7 +123,9 @@ def initialize(
     if data and servers:
         raise InvalidError("data and servers are given: trainers sample for themselves, or servers do; give one of them")
     if not data and not servers:
-        raise InvalidError("nothing says where the graph is: give data=FOLDER or servers=ADDRESSES, set HOPFEED_DATA or HOPFEED_SERVERS, or use hopfeed-launch")
+        raise InvalidError(
+            "nothing says where the graph is: give data=FOLDER or servers=ADDRESSES, set HOPFEED_DATA or HOPFEED_SERVERS, or use hopfeed-launch"
+        )
     if peers is None and data:
         peers = told.get("HOPFEED_PEERS")
     if peers and not data:

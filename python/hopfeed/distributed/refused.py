@@ -65,7 +65,6 @@ OF_GRAPH = {
     "out_edges": OF_PACKAGE["out_degrees"],
     "predecessors": OF_PACKAGE["in_subgraph"],
     "successors": OF_PACKAGE["out_degrees"],
-    "edges_of": _ENDS,
     "update_all": "compute on blocks; over all nodes call the loader with MultiLayerFullNeighborSampler, layer by layer",
     "apply_edges": "compute on blocks",
     "adj": "hopfeed.Dataset(folder).edge_index(), where all partitions are in one folder",

@@ -137,7 +137,7 @@ def as_edge_prediction_sampler(
         negative_sampler: :class:`Uniform` or :class:`GlobalUniform`.
     """
     if reverse_eids is not None or reverse_etypes is not None:
-        raise UnsupportedError("reverse_eids and reverse_etypes are not taken: the import declares the reverse of an edge type (rev_of); leave them out")
+        raise UnsupportedError("reverse_eids and reverse_etypes are not taken: the import knows the reverse of an edge type (rev_of); leave them out")
     if not isinstance(exclude, (str, type(None))) or exclude not in _EXCLUDED:
         raise UnsupportedError(f"exclude is {exclude!r}; give None, 'self' or 'reverse'")
     return EdgeSampler(of_nodes(sampler), _EXCLUDED[exclude], negative_sampler)
@@ -168,7 +168,8 @@ def _fanouts(given: Sequence[Fanout]) -> dict[str, Any]:
     if not all(isinstance(hop, Mapping) for hop in hops):
         raise InvalidError(f"fanouts is {given!r}; give a number for each hop, or a dict for each")
     types = list(dict.fromkeys(edge for hop in hops for edge in hop))
-    return {"fanouts": [0] * len(hops), "edge_fanouts": {edge: fanout_list(f"fanouts of {edge}", [hop.get(edge, 0) for hop in hops]) for edge in types}}
+    by_type = {edge: fanout_list(f"fanouts of {edge}", [hop.get(edge, 0) for hop in hops]) for edge in types}
+    return {"fanouts": [0] * len(hops), "edge_fanouts": by_type}
 
 
 def _names(given: Sequence[str] | str | None) -> list[str]:

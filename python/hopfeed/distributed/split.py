@@ -93,7 +93,7 @@ def pairs_of(name: str, given: Any) -> Array:
         given = torch.stack(tuple(given))
     array = np.asarray(given.detach().cpu() if isinstance(given, torch.Tensor) else given)
     if array.ndim != 2 or len(array) != 2 or array.dtype.kind not in "iu":
-        raise InvalidError(f"{name} is {array.dtype.name} {list(array.shape)}; give pairs of nodes [2, P] (sources, destinations), or a split of g.edata")
+        raise InvalidError(f"{name} is {array.dtype.name} {list(array.shape)}; give pairs of nodes [2, P]: sources, destinations; or a split of g.edata")
     return np.ascontiguousarray(array, np.int64)
 
 
@@ -124,6 +124,5 @@ def _positions(partitions: Array, count: int, rank: int, world_size: int, force_
             left.append(stretch[kept:])
     spare = np.concatenate([np.empty(0, np.int64), *left])
     # What is left goes to those that have too few, or, where nothing is evened out, to all in turn.
-    wants = [share - len(mine) if force_even else begin_of(r + 1, len(spare), world_size) - begin_of(r, len(spare), world_size) for r, mine in enumerate(taken)]
-    begin = sum(wants[:rank])
-    return np.concatenate([taken[rank], spare[begin : begin + wants[rank]]])
+    ends = np.cumsum([share - len(mine) for mine in taken]) if force_even else [begin_of(r + 1, len(spare), world_size) for r in range(world_size)]
+    return np.concatenate([taken[rank], spare[ends[rank - 1] if rank else 0 : ends[rank]]])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ from hopfeed.dist_embedding import DistEmbedding as Rows
 from hopfeed.distributed.nodes import Nodes
 from hopfeed.distributed.place import here, rank_and_world
 from hopfeed.errors import InvalidError, UnsupportedError
+
+# Seconds after which owners know that the processes of a run are gone, which was begun again meanwhile.
+_LEFT_WITHIN = 8
 
 
 class DistTensor:
@@ -122,14 +126,21 @@ class DistEmbedding(torch.nn.Module):
         self._rows: Rows | None = None
 
     def learn_by(self, optimizer: Mapping[str, Any]) -> None:
-        """Opens the table with an optimizer's options; :mod:`hopfeed.distributed.optim` calls it."""
+        """Opens the table with an optimizer's options; :mod:`hopfeed.distributed.optim` calls it. A run that was begun again waits until
+        the one before is over."""
         if self._rows is not None:
             raise InvalidError(f"'{self.name}' is learned by {self._rows.optimizer} already; give an embedding to one optimizer")
         rank, world_size = rank_and_world()
         options = {"rank": rank, "world_size": world_size, **optimizer, **self._options}
-        rows = Rows(here().connected_owners(), self.name, self._ids.node_type, self.embedding_dim, **options)
-        rows.train(self.training)
-        self._rows = rows
+        until = time.monotonic() + (_LEFT_WITHIN if here().restart else 0)
+        while self._rows is None:
+            try:
+                self._rows = Rows(here().connected_owners(), self.name, self._ids.node_type, self.embedding_dim, **options)
+            except InvalidError as error:
+                if "is learned by another run" not in str(error) or time.monotonic() >= until:
+                    raise
+                time.sleep(0.5)
+        self._rows.train(self.training)
 
     @property
     def rows(self) -> Rows:
