@@ -111,7 +111,7 @@ class TestPlace:
     @pytest.mark.parametrize("kind", ["peers", "servers"])
     def test_servers_are_told_the_token(self, two: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
         token, address = tmp_path / "token", f"unix:{tmp_path}/socket"
-        token.write_text("of-this-test\n")
+        token.write_text("a" * 32 + "\n")
         token.chmod(0o600)
         process = start(two.folders[1], address, "1", "--token-file", token, "--state", tmp_path / "state")
         everything = start(two.whole, f"{address}2", "0,1", "--token-file", token, "--state", tmp_path / "state")
@@ -122,7 +122,7 @@ class TestPlace:
             assert len(hd.DistGraph().ndata["x"][:]) == 2000
             table = hd.DistTensor((2000, 1), "int64", "t")
             assert table[[3]].tolist() == [[0]]
-            token.write_text("of-another\n")
+            token.write_text("b" * 32 + "\n")
             hd.initialize(**place)
             with pytest.raises(hopfeed.Error, match="token"):
                 hd.DistGraph().ndata["x"][[1]]
