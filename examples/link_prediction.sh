@@ -8,7 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 epochs=20
 folder=$root/links
-data=${HOPFEED_DATA:-$root/../shared/data}
+data=${HOPFEED_GRAPHS:-$root/../shared/data}
 
 usage() {
   cat <<HELP
@@ -19,7 +19,7 @@ Usage: examples/link_prediction.sh [--epochs N] [--dir DIR]
                and every figure in DIR/debian-model and DIR/lastfm-model (model.pt, summary.json). Remove DIR to begin anew.
   --help       this text
 
-LastFM is read from HOPFEED_DATA/lastfm (../shared/data/lastfm) in OGB's raw layout, with its test links in test/; without it that
+LastFM is read from HOPFEED_GRAPHS/lastfm (../shared/data/lastfm) in OGB's raw layout, with its test links in test/; without it that
 part is left out.
 HELP
 }
@@ -72,7 +72,7 @@ if [[ -d $data/lastfm/raw ]]; then
   train lastfm --edge-type listens --fanouts 8,4 \
     --edge-fanouts "listens=0,0;trusts=0,0;rev_trusts=0,0" --batch-size 2048 --lr 0.01 --embedding-lr 0.01
 else
-  say "No $data/lastfm here (HOPFEED_DATA names the folder): the second graph is left out."
+  say "No $data/lastfm here (HOPFEED_GRAPHS names the folder): the second graph is left out."
 fi
 
 step "Done"

@@ -402,10 +402,10 @@ TEST_F(ImportOgbTypes, WhatDoesNotFitIsNamed) {
 }
 
 TEST(ImportOgbTypesReal, LastfmIsReadWhole) {
-  const char* data = std::getenv("HOPFEED_DATA");
+  const char* data = std::getenv("HOPFEED_GRAPHS");
   const fs::path raw = fs::path(data != nullptr ? data : "") / "lastfm";
   if (!fs::exists(raw / "raw"))
-    GTEST_SKIP() << "no lastfm in '" << raw.string() << "' (HOPFEED_DATA names the folder)";
+    GTEST_SKIP() << "no lastfm in '" << raw.string() << "' (HOPFEED_GRAPHS names the folder)";
   const RawGraph graph = import_ogb({.raw = raw, .add_inverse_edge = true}, no_progress);
   EXPECT_EQ(graph.nodes[0].count, 1892);
   EXPECT_EQ(graph.nodes[1].count, 4489);

@@ -30,7 +30,7 @@ mkdir -p \"\$2\" && printf '{\"edge_type\": \"e\", \"test_auc\": 0.9, \"valid_au
 # example SCRIPT ARGUMENT...: leaves $status, $out, $err; $calls are those of this run.
 example() {
   : >"$sandbox/calls"
-  PATH=$sandbox/bin:$PATH HOPFEED_DATA=$sandbox/data "$checkout/examples/$1" "${@:2}" >"$sandbox/out" 2>"$sandbox/err" </dev/null
+  PATH=$sandbox/bin:$PATH HOPFEED_GRAPHS=$sandbox/data "$checkout/examples/$1" "${@:2}" >"$sandbox/out" 2>"$sandbox/err" </dev/null
   status=$?
   out=$(<"$sandbox/out")
   err=$(<"$sandbox/err")

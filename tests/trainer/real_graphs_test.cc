@@ -22,10 +22,10 @@ using testing::TempFolder;
 using trainer_tests::run_program;
 
 TEST(RealGraphs, CoraReaches77PercentOverFiveSeeds) {
-  const char* folder = std::getenv("HOPFEED_DATA");
+  const char* folder = std::getenv("HOPFEED_GRAPHS");
   const std::filesystem::path raw = std::filesystem::path(folder ? folder : "") / "cora";
   if (!std::filesystem::exists(raw / "raw"))
-    GTEST_SKIP() << "no cora in '" << raw.string() << "' (HOPFEED_DATA names the folder)";
+    GTEST_SKIP() << "no cora in '" << raw.string() << "' (HOPFEED_GRAPHS names the folder)";
   const TempFolder temporary;
   const std::string data = (temporary.path() / "cora").string();
   const auto import =
