@@ -1,9 +1,15 @@
 // See array_folder.h.
 #include "core/dataset/array_folder.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <utility>
 
+#include "core/base/disk_room.h"
 #include "core/base/error.h"
+#include "core/base/owned_fd.h"
 
 namespace hopfeed {
 namespace fs = std::filesystem;
@@ -36,8 +42,15 @@ void ArrayFolder::adopt(const fs::path& from, const std::string& relative, const
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (!error) fs::create_hard_link(from, path, error);
-  if (error) fs::copy_file(from, path, error);  // another file system, or one without links
-  if (error) throw_errno("cannot take " + from.string() + " to " + path.string(), error.value());
+  if (error) {  // another file system, or one without links
+    require_disk_room(folder_, file.bytes, path);
+    error.clear();
+    fs::copy_file(from, path, error);
+    if (error) throw_errno("cannot take " + from.string() + " to " + path.string(), error.value());
+    const OwnedFd copy(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (sync_ == Sync::kYes && (copy.get() < 0 || ::fsync(copy.get()) != 0))
+      throw_errno("cannot sync " + path.string(), errno);
+  }
   const std::lock_guard lock(mutex_);
   files_[relative] = file;
 }

@@ -19,6 +19,11 @@ void release_array(ArrowArray* array) {
   delete array;
 }
 
+void release_stream(ArrowArrayStream* stream) {
+  if (stream->release != nullptr) stream->release(stream);
+  delete stream;
+}
+
 /// The element type of a format of one letter.
 std::optional<ElementType> element_of(std::string_view format) {
   if (format.size() != 1) return std::nullopt;
@@ -139,7 +144,7 @@ void ArrowColumn::require_values(std::int64_t before) const {
 const ArrowArray& ArrowBatch::child(std::size_t column) const { return *array_->children[column]; }
 
 ArrowStream::ArrowStream(ArrowArrayStream* stream, std::function<void(std::int64_t)> each)
-    : stream_(std::make_unique<ArrowArrayStream>(*stream)), each_(std::move(each)) {
+    : stream_(new ArrowArrayStream(*stream), release_stream), each_(std::move(each)) {
   stream->release = nullptr;  // moved
   ArrowSchema schema{};
   if (stream_->get_schema(stream_.get(), &schema) != 0) fail("tell what it holds");
@@ -158,10 +163,6 @@ ArrowStream::ArrowStream(ArrowArrayStream* stream, std::function<void(std::int64
   }
 }
 
-ArrowStream::~ArrowStream() {
-  if (stream_->release != nullptr) stream_->release(stream_.get());
-}
-
 void ArrowStream::fail(const char* what) const {
   const char* const words = stream_->get_last_error(stream_.get());
   std::string reason = words == nullptr ? "it gave no reason" : words;
@@ -178,6 +179,7 @@ std::size_t ArrowStream::column(std::string_view name) const {
 }
 
 const ArrowType& ArrowStream::type(std::size_t column) const {
+  require_valid(column < columns_.size(), "a table has no columns");
   const Column& found = columns_[column];
   if (!found.type)
     throw Error(ErrorCode::kInvalid,
@@ -194,7 +196,7 @@ std::optional<ArrowBatch> ArrowStream::next() {
     const std::int64_t rows = array->length;
     if (rows == 0) continue;
     require_valid(array->n_children == std::ssize(columns_) && array->offset == 0,
-                  "rows of a stream have other columns than it told");
+                  "rows of a stream have other columns than it told, or begin in the middle");
     ArrowBatch batch(std::move(array), rows);
     for (std::size_t c = 0; c < columns_.size(); ++c)
       if (columns_[c].type) column_of(batch, c).require_values(rows_);

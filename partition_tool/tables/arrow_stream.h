@@ -72,13 +72,13 @@ class ArrowStream {
   /// Takes the stream over: it is released when this ends. `each(rows)` hears of all rows so far, between two
   /// batches; it may throw. Throws kInvalid where it is no table, kIo with the words of who made it.
   explicit ArrowStream(ArrowArrayStream* stream, std::function<void(std::int64_t rows)> each = {});
-  ~ArrowStream();
   ArrowStream(const ArrowStream&) = delete;
   ArrowStream& operator=(const ArrowStream&) = delete;
 
   /// Returns the number of a column. Throws kNotFound naming it and those that there are.
   std::size_t column(std::string_view name) const;
-  /// Throws kInvalid where a dataset cannot take what the column holds, naming it and its format.
+  /// Throws kInvalid where there is no such column, or a dataset cannot take what it holds, naming it and its
+  /// format.
   const ArrowType& type(std::size_t column) const;
   /// Returns the next rows, none at the end. Throws kIo with the words of who makes them, kInvalid where a
   /// column lacks a value.
@@ -94,7 +94,7 @@ class ArrowStream {
   };
   [[noreturn]] void fail(const char* what) const;
 
-  std::unique_ptr<ArrowArrayStream> stream_;
+  std::unique_ptr<ArrowArrayStream, void (*)(ArrowArrayStream*)> stream_;
   const std::function<void(std::int64_t)> each_;
   std::vector<Column> columns_;
   std::int64_t rows_ = 0;

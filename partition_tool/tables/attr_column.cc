@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
+#include "core/base/limits.h"
 
 namespace hopfeed {
 
@@ -18,6 +21,11 @@ std::size_t attr_column(const ArrowStream& stream, const AttrMeta& attr) {
                   to_string(ArrowType{
                       .element = attr.type, .width = attr.row_elements(), .is_list = !attr.shape.empty()})));
   return column;
+}
+
+void require_time_bounds(const std::string& time, std::span<const std::int64_t> bounds) {
+  require_valid(bounds.size() <= kMaxTimeBounds && std::ranges::is_sorted(bounds),
+                fmt::format("bounds of time '{}' are more than {}, or out of order", time, kMaxTimeBounds));
 }
 
 }  // namespace hopfeed

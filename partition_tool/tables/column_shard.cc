@@ -3,14 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <fstream>
+#include <algorithm>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/mapped_file.h"
 #include "core/dataset/node_keys.h"
+#include "partition_tool/tables/attr_column.h"
+#include "partition_tool/tables/dataset_draft.h"
 #include "partition_tool/tables/shard_folder.h"
 
 namespace hopfeed {
@@ -39,7 +42,7 @@ class ColumnShard {
   }
 
  private:
-  const NodeTypeMeta& node() const { return draft_.node_types.at(static_cast<std::size_t>(options_.type)); }
+  const NodeTypeMeta& node() const { return node_type_of(draft_, options_.type); }
 
   void require_type(const ArrowType& wanted) const {
     const ArrowType& found = stream_.type(0);
@@ -52,6 +55,17 @@ class ColumnShard {
   void require_rows(std::int64_t wanted) const {
     require_valid(stream_.rows() == wanted, fmt::format("a column of {} has {} rows, and {} are wanted",
                                                         options_.kind, stream_.rows(), wanted));
+  }
+
+  void require_node(std::int64_t id) const {
+    require_valid(id >= 0 && id < node().count,
+                  fmt::format("a column of {} has the node {}, and node type '{}' has {}", options_.kind, id,
+                              node().name, node().count));
+  }
+  /// Keys are looked up by halving: each is behind the one before it.
+  void require_rises(bool rises, std::int64_t row) const {
+    require_valid(rises,
+                  fmt::format("key {} of node type '{}' is not behind the one before it", row, node().name));
   }
 
   /// Calls take(numbers) for each batch.
@@ -71,10 +85,7 @@ class ColumnShard {
     NpyWriter file = out_.open(path, npy_descr(type), {node().count});
     std::vector<std::int32_t> narrow;
     each_number([&](std::span<const std::int64_t> ids) {
-      for (const std::int64_t id : ids)
-        require_valid(id >= 0 && id < node().count,
-                      fmt::format("an id of node type '{}' is {}, and there are {} nodes", node().name, id,
-                                  node().count));
+      for (const std::int64_t id : ids) require_node(id);
       if (type == ElementType::kInt64) return file.write<std::int64_t>(ids);
       narrow.assign(ids.begin(), ids.end());
       file.write<std::int32_t>(narrow);
@@ -87,7 +98,10 @@ class ColumnShard {
     const auto found = node().splits.find(options_.name);
     require_valid(found != node().splits.end(), "the draft has no split '" + options_.name + "'");
     std::vector<std::int64_t> all;
-    each_number([&](std::span<const std::int64_t> ids) { all.insert(all.end(), ids.begin(), ids.end()); });
+    each_number([&](std::span<const std::int64_t> ids) {
+      for (const std::int64_t id : ids) require_node(id);
+      all.insert(all.end(), ids.begin(), ids.end());
+    });
     require_rows(found->second);
     out_.write<std::int64_t>(split_path(node(), options_.name), all, {found->second});
     Fingerprint fingerprint;
@@ -99,7 +113,10 @@ class ColumnShard {
     std::vector<std::int64_t> all;
     each_number(
         [&](std::span<const std::int64_t> times) { all.insert(all.end(), times.begin(), times.end()); });
-    const EdgeTypeMeta& edge = draft_.edge_types.at(static_cast<std::size_t>(options_.type));
+    const EdgeTypeMeta& edge = edge_type_of(draft_, options_.type);
+    require_valid(std::ranges::find(edge.times, options_.name) != edge.times.end(),
+                  fmt::format("the draft has no time '{}' of edge type '{}'", options_.name, edge.folder()));
+    require_time_bounds(options_.name, all);
     out_.write<std::int64_t>(time_bounds_path(edge, options_.name), all, {std::ssize(all)});
   }
 
@@ -110,7 +127,13 @@ class ColumnShard {
         throw Error(ErrorCode::kInvalid, "the draft has no keys of node type '" + node().name + "'");
       case KeyType::kInt64: {
         NpyWriter file = out_.open(keys_path(node()), npy_descr(ElementType::kInt64), {node().count});
+        std::int64_t row = 0, last = 0;
         each_number([&](std::span<const std::int64_t> keys) {
+          for (const std::int64_t key : keys) {
+            require_rises(row == 0 || last < key, row);
+            last = key;
+            ++row;
+          }
           file.write<std::int64_t>(keys);
           digest.add(std::as_bytes(keys));
         });
@@ -132,9 +155,17 @@ class ColumnShard {
     require_type({.kind = ArrowType::Kind::kFixedBytes, .width = kUuidBytes});
     NpyWriter file = out_.open(keys_path(node()), npy_descr(ElementType::kUint8), {node().count, kUuidBytes});
     std::vector<std::byte> keys;
+    std::string last;
     while (const std::optional<ArrowBatch> batch = stream_.next()) {
       keys.resize(static_cast<std::size_t>(batch->rows()) * kUuidBytes);
       stream_.column_of(*batch, 0).read(0, batch->rows(), keys);
+      for (std::int64_t i = 0; i < batch->rows(); ++i) {
+        const std::string_view key(
+            reinterpret_cast<const char*>(keys.data()) + static_cast<std::size_t>(i) * kUuidBytes,
+            kUuidBytes);
+        require_rises(last.empty() || last < key, stream_.rows() - batch->rows() + i);
+        last = key;
+      }
       file.write_bytes(keys);
       digest.add(keys);
     }
@@ -149,22 +180,24 @@ class ColumnShard {
     NpyWriter offsets =
         out_.open(key_offsets_path(node()), npy_descr(ElementType::kInt64), {node().count + 1});
     const std::filesystem::path plain = out_.temporary_folder() / "keys.bytes";
-    std::int64_t bytes = 0;
-    {
-      std::ofstream file(plain, std::ios::binary);
-      while (const std::optional<ArrowBatch> batch = stream_.next()) {
-        const ArrowColumn column = stream_.column_of(*batch, 0);
-        for (std::int64_t i = 0; i < batch->rows(); ++i) {
-          const std::string_view key = column.text(i);
-          offsets.write_one(bytes);
-          file.write(key.data(), std::ssize(key));
-          digest.add_string(key);
-          bytes += std::ssize(key);
-        }
+    AtomicFile of_bytes(plain, "", Sync::kNo);
+    std::int64_t bytes = 0, row = 0;
+    std::string last, of_batch;
+    while (const std::optional<ArrowBatch> batch = stream_.next()) {
+      const ArrowColumn column = stream_.column_of(*batch, 0);
+      of_batch.clear();
+      for (std::int64_t i = 0; i < batch->rows(); ++i, ++row) {
+        const std::string_view key = column.text(i);
+        require_rises(row == 0 || last < key, row);
+        last = key;
+        offsets.write_one(bytes);
+        of_batch += key;
+        digest.add_string(key);
+        bytes += std::ssize(key);
       }
-      file.flush();
-      if (!file) throw_errno("cannot write " + plain.string(), errno);
+      of_bytes.write(of_batch);
     }
+    of_bytes.commit();
     offsets.write_one(bytes);
     require_rows(node().count);
     out_.close(key_offsets_path(node()), std::move(offsets));

@@ -1,11 +1,14 @@
 // See dataset_draft.h.
 #include "partition_tool/tables/dataset_draft.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "core/base/element_type.h"
 #include "core/base/error.h"
 #include "core/base/json_text.h"
+#include "core/base/limits.h"
 #include "partition_tool/dataset_build.h"
 
 namespace hopfeed {
@@ -17,7 +20,8 @@ void add_strides(nlohmann::json& type) {
   for (nlohmann::json& attr : type.at("attrs")) {
     const AttrMeta meta{.type = element_type_from(attr.at("element_type").get<std::string>()),
                         .shape = attr.at("shape").get<std::vector<std::int64_t>>()};
-    if (!attr.contains("stride_bytes")) attr["stride_bytes"] = row_stride(meta.row_bytes());
+    const std::int64_t row = meta.row_bytes();
+    if (!attr.contains("stride_bytes")) attr["stride_bytes"] = row > kMaxRowBytes ? row : row_stride(row);
   }
 }
 
@@ -44,6 +48,24 @@ DatasetMeta parse_draft(const std::string& text) {
   } catch (const Error& error) {
     throw Error(ErrorCode::kInvalid, error.message());
   }
+}
+
+const NodeTypeMeta& node_type_of(const DatasetMeta& draft, int number) {
+  require_valid(number >= 0 && number < std::ssize(draft.node_types),
+                fmt::format("the draft of a dataset has no node type {}", number));
+  return draft.node_types[static_cast<std::size_t>(number)];
+}
+
+const EdgeTypeMeta& edge_type_of(const DatasetMeta& draft, int number) {
+  require_valid(number >= 0 && number < std::ssize(draft.edge_types),
+                fmt::format("the draft of a dataset has no edge type {}", number));
+  return draft.edge_types[static_cast<std::size_t>(number)];
+}
+
+void require_partition(const DatasetMeta& draft, int partition) {
+  require_valid(
+      partition >= 0 && partition < draft.partitions,
+      fmt::format("the draft of a dataset has {} partitions, and none is {}", draft.partitions, partition));
 }
 
 }  // namespace hopfeed

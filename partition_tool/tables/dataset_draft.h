@@ -11,4 +11,10 @@ namespace hopfeed {
 /// is the type of its keys alone. Throws kInvalid where meta.json could not be such.
 DatasetMeta parse_draft(const std::string& text);
 
+/// Returns a type of the draft by its number, for a task that was told it. Throws kInvalid where there is
+/// none, or no such partition.
+const NodeTypeMeta& node_type_of(const DatasetMeta& draft, int number);
+const EdgeTypeMeta& edge_type_of(const DatasetMeta& draft, int number);
+void require_partition(const DatasetMeta& draft, int partition);
+
 }  // namespace hopfeed

@@ -12,6 +12,7 @@
 #include "core/batch/nonfinite.h"
 #include "partition_tool/row_tables.h"
 #include "partition_tool/tables/attr_column.h"
+#include "partition_tool/tables/dataset_draft.h"
 #include "partition_tool/tables/shard_folder.h"
 
 namespace hopfeed {
@@ -51,7 +52,7 @@ class EdgeShard {
             const std::filesystem::path& folder)
       : stream_(stream),
         options_(options),
-        edge_(draft.edge_types[static_cast<std::size_t>(options.edge_type)]),
+        edge_(edge_type_of(draft, options.edge_type)),
         nodes_(static_cast<std::int64_t>(options.original_ids.size())),
         edges_(edge_.partition_edges[static_cast<std::size_t>(options.partition)]),
         out_(folder),
@@ -176,7 +177,7 @@ class EdgeShard {
   }
 
   void require_room() const {
-    std::size_t each = 3 * sizeof(std::int64_t);
+    std::size_t each = (3 + block_.node_times.size()) * sizeof(std::int64_t);
     for (const AttrMeta& attr : edge_.attrs) each += static_cast<std::size_t>(attr.row_bytes());
     if (block_.size() * each <= options_.max_row_bytes) return;
     throw Error(
@@ -274,7 +275,11 @@ class EdgeShard {
       std::span<std::int64_t> ids;
       if (edge_.has_edge_ids) {
         ids = std::span(edge_ids_).subspan(begin, end - begin);
-        std::iota(ids.begin(), ids.end(), options_.first_edge_ids[node]);
+        const std::int64_t first = options_.first_edge_ids[node];
+        require_valid(first >= 0 && first <= edge_.count - std::ssize(ids),
+                      fmt::format("the in-edges of node {} are told to begin with edge {}, and there are {}",
+                                  options_.original_ids[node], first, edge_.count));
+        std::iota(ids.begin(), ids.end(), first);
       }
       fingerprints_[worker].add_row(options_.edge_type, options_.original_ids[node],
                                     std::span(block_.sources).subspan(begin, end - begin), ids);
@@ -390,15 +395,31 @@ class EdgeShard {
   Shard shard_;
 };
 
+void require_rows(const DatasetMeta& draft, const EdgeTypeMeta& edge, const EdgeShardOptions& options) {
+  const NodeTypeMeta& node = node_type_of(draft, draft.edge_dst_type(edge));
+  const auto p = static_cast<std::size_t>(options.partition);
+  const std::int64_t rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
+  const auto in_range = [](std::int64_t end) {
+    return [end](std::int64_t id) { return id >= 0 && id < end; };
+  };
+  require_valid(std::ssize(options.original_ids) == rows &&
+                    std::ranges::all_of(options.original_ids, in_range(node.count)),
+                fmt::format("partition {} of node type '{}' has {} nodes, and others are told",
+                            options.partition, node.name, rows));
+  require_valid(!edge.has_edge_ids || std::ssize(options.first_edge_ids) == rows,
+                fmt::format("edge type '{}' stores edge ids, and where those of each row begin is not told",
+                            edge.folder()));
+  for (const auto& [time, bounds] : options.time_bounds) require_time_bounds(time, bounds);
+}
+
 }  // namespace
 
 void write_edge_shard(ArrowStream& stream, const DatasetMeta& draft, const EdgeShardOptions& options,
                       const std::filesystem::path& folder) {
   if (ShardFolder::is_there(folder)) return;
-  const EdgeTypeMeta& edge = draft.edge_types[static_cast<std::size_t>(options.edge_type)];
-  require_valid(!edge.has_edge_ids || options.first_edge_ids.size() == options.original_ids.size(),
-                fmt::format("edge type '{}' stores edge ids, and where those of each row begin is not told",
-                            edge.folder()));
+  const EdgeTypeMeta& edge = edge_type_of(draft, options.edge_type);
+  require_partition(draft, options.partition);
+  require_rows(draft, edge, options);
   if (edge.index_type == ElementType::kInt32)
     EdgeShard<std::int32_t>(stream, draft, options, folder).run();
   else

@@ -5,6 +5,8 @@
 #include <xxhash.h>
 
 #include <atomic>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
@@ -63,6 +65,11 @@ class Finish {
     const std::vector<std::string> wanted = wanted_files(meta_);
     for (const std::string& path : wanted)
       if (!files_.contains(path)) throw Error(ErrorCode::kNotFound, "no shard has the array " + path);
+    const std::set<std::string_view> known(wanted.begin(), wanted.end());
+    for (const auto& [path, file] : files_)
+      require_valid(known.contains(path),
+                    fmt::format("the shard {} has the array {}, which the draft does not know",
+                                file.shard.string(), path));
     compare();
     DatasetWriter writer(options_.folder, {.overwrite = options_.overwrite});
     for (const std::string& path : wanted) {

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/batch/nonfinite.h"
 #include "partition_tool/tables/attr_column.h"
+#include "partition_tool/tables/dataset_draft.h"
 #include "partition_tool/tables/shard_folder.h"
 
 namespace hopfeed {
@@ -19,7 +20,7 @@ class NodeShard {
   NodeShard(ArrowStream& stream, const DatasetMeta& draft, int type, int partition,
             const std::filesystem::path& folder)
       : stream_(stream),
-        node_(draft.node_types[static_cast<std::size_t>(type)]),
+        node_(node_type_of(draft, type)),
         type_(type),
         partition_(partition),
         own_ids_(!draft.has_rows(node_)),
@@ -105,6 +106,7 @@ class NodeShard {
 
 void write_node_shard(ArrowStream& stream, const DatasetMeta& draft, int node_type, int partition,
                       const std::filesystem::path& folder) {
+  require_partition(draft, partition);
   if (!ShardFolder::is_there(folder)) NodeShard(stream, draft, node_type, partition, folder).run();
 }
 

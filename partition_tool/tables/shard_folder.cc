@@ -1,16 +1,14 @@
 // See shard_folder.h.
 #include "partition_tool/tables/shard_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/failpoint.h"
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
 #include "core/base/temporary_owner.h"
@@ -39,7 +37,8 @@ ShardFolder::~ShardFolder() {
 bool ShardFolder::is_there(const fs::path& folder) { return fs::exists(folder / kName); }
 
 void ShardFolder::commit(Shard shard) {
-  nlohmann::json document = {{"fingerprint", {hex64(shard.fingerprint.low), hex64(shard.fingerprint.high)}},
+  nlohmann::json document = {{"checksum", "0000000000000000"},
+                             {"fingerprint", {hex64(shard.fingerprint.low), hex64(shard.fingerprint.high)}},
                              {"edges_cut", shard.edges_cut},
                              {"nonfinite", nlohmann::json::object()},
                              {"files", nlohmann::json::object()}};
@@ -50,10 +49,10 @@ void ShardFolder::commit(Shard shard) {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary_folder()))
     if (entry.is_directory()) sync_folder(entry.path());
   AtomicFile file(temporary_folder() / kName, "", Sync::kYes);
-  file.write(json_text(document, 1) + "\n");
+  file.write(seal_meta(json_text(document, 1) + "\n"));
   file.commit();
-  if (::renameat2(AT_FDCWD, temporary_folder().c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE) != 0) {
-    if (errno != EEXIST || !is_there(target_))
+  if (std::rename(temporary_folder().c_str(), target_.c_str()) != 0) {  // never over a folder that has files
+    if ((errno != EEXIST && errno != ENOTEMPTY) || !is_there(target_))
       throw_errno("cannot rename " + temporary_folder().string() + " to " + target_.string(), errno);
     return;  // the destructor removes this one
   }
@@ -67,6 +66,9 @@ Shard ShardFolder::read(const fs::path& folder) {
   const nlohmann::json document = parse_json(text);
   if (document.is_discarded())
     throw Error(ErrorCode::kCorrupt, path.string() + " is no valid JSON: " + json_complaint(text));
+  if (seal_meta(text) != text)
+    throw Error(ErrorCode::kCorrupt,
+                path.string() + " was changed after it was written; remove its folder, and it is made again");
   const MetaFields in(document, path.string(), "");
   Shard shard{.edges_cut = in.whole("edges_cut", 0, kMaxEdges)};
   const std::vector<std::string> sums = in.texts("fingerprint", 2);

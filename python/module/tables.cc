@@ -152,6 +152,20 @@ std::vector<std::uint64_t> hashes_of(ArrowStream& stream, std::uint64_t seed) {
   return hashes;
 }
 
+/// A whole number of Python or NumPy.
+std::int64_t number_of(nb::handle key) {
+  if (PyIndex_Check(key.ptr()) != 0) {
+    const nb::object number = nb::steal(PyNumber_Index(key.ptr()));
+    int beyond = 0;
+    const long long value = number.is_valid() ? PyLong_AsLongLongAndOverflow(number.ptr(), &beyond) : 0;
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (beyond == 0) return value;
+  }
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("{} is no key; give int (64 bits), str, or the 16 bytes of a UUID",
+                          nb::cast<std::string>(nb::repr(key))));
+}
+
 /// The keys of a node type of a dataset on disk.
 class PythonKeys {
  public:
@@ -175,13 +189,13 @@ class PythonKeys {
   nb::list ids(const nb::sequence& keys) const {
     nb::list nodes;
     for (const nb::handle key : keys) {
-      if (nb::isinstance<nb::int_>(key)) {
-        nodes.append(keys_.find(nb::cast<std::int64_t>(key)));
-      } else if (nb::isinstance<nb::bytes>(key)) {
+      if (nb::isinstance<nb::bytes>(key)) {
         const auto bytes = nb::cast<nb::bytes>(key);
         nodes.append(keys_.find(std::string_view(bytes.c_str(), bytes.size())));
-      } else {
+      } else if (nb::isinstance<nb::str>(key)) {
         nodes.append(keys_.find(nb::cast<std::string>(key)));
+      } else {
+        nodes.append(keys_.find(number_of(key)));
       }
     }
     return nodes;

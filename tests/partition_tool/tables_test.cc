@@ -360,7 +360,7 @@ TEST_F(ShardsOfADataset, KeysArePartOfTheFingerprint_AndOfNothingElse) {
             std::string::npos);
 }
 
-TEST_F(ShardsOfADataset, DamagedKeysAreFound) {
+TEST_F(ShardsOfADataset, KeysThatDoNotRiseAreRefused_AndDamagedOnesAreFound) {
   const Case made = make(1, false, true);
   shards_of(made, 1);
   nlohmann::json draft = nlohmann::json::parse(made.draft);
@@ -368,10 +368,16 @@ TEST_F(ShardsOfADataset, DamagedKeysAreFound) {
   const std::string text = draft.dump();
   Ints keys(static_cast<std::size_t>(parse_draft(text).node_types[0].count));
   std::iota(keys.begin(), keys.end(), 0);
-  std::swap(keys[3], keys[4]);
+  for (const std::int64_t wrong : {3, 1'000}) {
+    Ints others = keys;
+    others[3] = wrong + 1;  // twice, or too late
+    EXPECT_NE(refusal([&] { numbers(text, {.kind = "keys", .type = 0}, others); }).find("key 4 of node type"),
+              std::string::npos);
+  }
   numbers(text, {.kind = "keys", .type = 0}, keys);
-  finish(text);
-  EXPECT_NE(refusal([&] { testing::verify(folder_.path() / "made"); }).find("key 4 is not behind"),
+  const DatasetMeta meta = finish(text).meta;
+  testing::swap_first_two(folder_.path() / "made", keys_path(meta.node_types[0]), 8);
+  EXPECT_NE(refusal([&] { testing::verify(folder_.path() / "made"); }).find("the keys' digest is"),
             std::string::npos);
 }
 
@@ -441,6 +447,141 @@ TEST_F(ShardsOfADataset, StreamsThatDoNotFitAreRefused_AndLeaveNothing) {
   has(refused([&](EdgeStream& from) { from.table.columns[2].absent = {17}; }),
       "column 'src_new' has no value in row 17");
   has(refused([&](EdgeStream& from) { from.table.error_after_batches = "Out of Memory"; }), "Out of Memory");
+}
+
+TEST_F(ShardsOfADataset, ColumnsAndNumbersThatTheDraftDoesNotKnowAreRefused) {
+  const Case made = make(1, false, true);
+  const Dataset dataset(made.oracle);
+  const auto has = [](const std::string& text, const std::string& what) {
+    EXPECT_NE(text.find(what), std::string::npos) << text;
+  };
+  const auto refused = [&](const ColumnShardOptions& options, const Ints& values) {
+    return refusal([&] { numbers(made.draft, options, values); });
+  };
+  const std::string split = dataset.meta().node_types[0].splits.begin()->first;
+  has(refused({.kind = "split", .type = 0, .name = split}, {0, -1}), "a column of split has the node -1");
+  has(refused({.kind = "split", .type = 0, .name = "../../outside"}, {0}), "the draft has no split");
+  has(refused({.kind = "bounds", .type = 0, .name = "../../../outside"}, {0}), "the draft has no time");
+  has(refused({.kind = "new_ids", .type = 77}, {0}), "has no node type 77");
+  has(refused({.kind = "bounds", .type = -1}, {0}), "has no edge type -1");
+  has(refused({.kind = "anything"}, {0}), "no column of a dataset is called 'anything'");
+  has(refusal([&] {
+        std::unique_ptr<ArrowStream> stream;
+        write_column_shard(open(stream, {.columns = {}}), parse_draft(made.draft), {.kind = "new_ids"},
+                           next());
+      }),
+      "a table has no columns");
+  has(refusal([&] { shard_of_nodes(dataset, made.draft, 0, 0); }), kNothing);
+  EdgeStream from = edges_of(dataset, 0, 0);
+  const auto edges_refused = [&](int type, int partition, const Ints& originals, const Ints& first_ids) {
+    return refusal([&] {
+      std::unique_ptr<ArrowStream> stream;
+      write_edge_shard(open(stream, from.table), parse_draft(made.draft),
+                       {.edge_type = type,
+                        .partition = partition,
+                        .original_ids = originals,
+                        .first_edge_ids = first_ids,
+                        .time_bounds = from.bounds},
+                       folder_.path() / "none");
+    });
+  };
+  has(edges_refused(99, 0, from.originals, from.first_ids), "has no edge type 99");
+  has(edges_refused(0, 3, from.originals, from.first_ids), "3 partitions, and none is 3");
+  Ints longer = from.originals, beyond = from.first_ids;
+  longer.push_back(0);
+  has(edges_refused(0, 0, longer, from.first_ids), "and others are told");
+  longer.back() = longer.front();
+  std::ranges::fill(beyond, std::int64_t{5'000'000'000});
+  has(edges_refused(0, 0, from.originals, beyond), "are told to begin with edge 5000000000");
+}
+
+TEST_F(ShardsOfADataset, BlocksDoNotShow) {
+  constexpr std::int64_t kNodes = 3'000, kEdges = 700'000;
+  const nlohmann::json draft = {{"name", "blocks"},
+                                {"made_by", "a test"},
+                                {"class_names", nlohmann::json::array()},
+                                {"partitions", 1},
+                                {"cut",
+                                 {{"method", "none"},
+                                  {"fanouts", {3}},
+                                  {"batch_size", 8},
+                                  {"edges_cut", 0},
+                                  {"seed", "0000000000000000"}}},
+                                {"node_types",
+                                 {{{"name", "node"},
+                                   {"count", kNodes},
+                                   {"partition_offsets", {0, kNodes}},
+                                   {"new_id_type", "int32"},
+                                   {"attrs", nlohmann::json::array()},
+                                   {"splits", nlohmann::json::object()},
+                                   {"num_classes", 0}}}},
+                                {"edge_types",
+                                 {{{"src", "node"},
+                                   {"rel", "to"},
+                                   {"dst", "node"},
+                                   {"count", kEdges},
+                                   {"partition_edges", {kEdges}},
+                                   {"index_type", "int32"},
+                                   {"has_edge_ids", true},
+                                   {"edge_id_type", "int32"},
+                                   {"attrs", nlohmann::json::array()},
+                                   {"weights", nlohmann::json::array()},
+                                   {"times", nlohmann::json::array()}}}}};
+  Ints rows, sources, originals(kNodes), first_ids(kNodes, 0);
+  std::iota(originals.begin(), originals.end(), 0);
+  std::mt19937_64 random(3);
+  for (std::int64_t e = 0; e < kEdges; ++e)
+    rows.push_back(static_cast<std::int64_t>(random() % 20 == 0 ? 7 : random() % kNodes));
+  std::ranges::sort(rows);
+  for (std::int64_t e = 0; e < kEdges; ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    const bool same = e > 0 && rows[at] == rows[at - 1];
+    if (!same) first_ids[static_cast<std::size_t>(rows[at])] = e;
+    sources.push_back(same ? std::min(sources.back() + static_cast<std::int64_t>(random() % 2), kNodes - 1)
+                           : 0);
+  }
+  const auto made_in = [&](std::int64_t batch_rows, int threads) {
+    std::unique_ptr<ArrowStream> stream;
+    const fs::path folder = folder_.path() / ("of" + std::to_string(batch_rows));
+    write_edge_shard(
+        open(stream, {.columns = {number_column_of("row", "l", rows), number_column_of("src", "l", sources),
+                                  number_column_of("src_new", "l", sources)},
+                      .rows = kEdges,
+                      .batch_rows = batch_rows}),
+        parse_draft(draft.dump()),
+        {.original_ids = originals, .first_edge_ids = first_ids, .threads = threads}, folder);
+    return testing::file_bytes(folder / "shard.json");
+  };
+  const std::string expected = made_in(kEdges, 1);
+  EXPECT_EQ(made_in(1 << 18, 3), expected);
+  EXPECT_EQ(made_in(99'991, 2), expected);
+  EXPECT_NE(refusal([&] {
+              std::unique_ptr<ArrowStream> stream;
+              write_edge_shard(
+                  open(stream, {.columns = {number_column_of("row", "l", Ints(kEdges, 5)),
+                                            number_column_of("src", "l", Ints(kEdges, 1)),
+                                            number_column_of("src_new", "l", Ints(kEdges, 1))},
+                                .rows = kEdges,
+                                .batch_rows = 1 << 17}),
+                  parse_draft(draft.dump()),
+                  {.original_ids = originals, .first_edge_ids = first_ids, .max_row_bytes = 1 << 20},
+                  folder_.path() / "none");
+            }).find("node 5 has over 262144 in-edges"),
+            std::string::npos);
+}
+
+TEST_F(ShardsOfADataset, AStreamThatIsNoTableIsReleased) {
+  ArrowArrayStream given = testing::stream_of({.columns = {}});
+  static int released = 0;
+  static void (*release)(ArrowArrayStream*) = given.release;
+  given.release = [](ArrowArrayStream* stream) {
+    ++released;
+    release(stream);
+  };
+  given.get_schema = [](ArrowArrayStream*, ArrowSchema*) { return 22; };
+  EXPECT_NE(refusal([&] { const ArrowStream stream(&given); }).find("could not tell what it holds"),
+            std::string::npos);
+  EXPECT_EQ(released, 1);
 }
 
 TEST_F(ShardsOfADataset, DraftsThatNoDatasetCanHaveAreRefused) {
