@@ -97,7 +97,7 @@ async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict
     def interrupt() -> None:
         nonlocal asked
         asked += 1
-        if asked == 1:
+        if asked == 1 and not going.done():
             run.stop()
         else:
             run.kill()

@@ -24,7 +24,7 @@ MAX_MESSAGE = 8 << 20  # bytes of a line
 MAX_TEXT = 64 << 10  # of what a program says in one line; the rest becomes another one
 PING_EVERY = 5.0  # seconds
 SILENT_AFTER = 60.0  # seconds without a word after which a launcher is gone
-LOST_AFTER = 20.0  # and a host
+LOST_AFTER = 60.0  # and an agent; ssh notices earlier that a host is gone
 
 Message = dict[str, Any]
 

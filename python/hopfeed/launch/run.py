@@ -61,7 +61,7 @@ class Run:
         self.times: dict[str, float] = {}
         self._begin = time.monotonic()
         self._pings: asyncio.Task[None] | None = None
-        self._stopped = False
+        self._stopped = self._ending = False
 
     def _machine(self, host: HostPlan, version: str, on_line: Callable[[Machine, str, str], None]) -> Machine:
         machine = Machine(host, version, lambda name, text: on_line(machine, name, text), self._changed.set)
@@ -103,9 +103,7 @@ class Run:
 
     async def end(self, grace: float) -> None:
         """Ends all that runs, trainers first, then the agents. Never raises."""
-        self._stopped = False
-        if self._pings is not None:
-            self._pings.cancel()
+        self._ending = True
         for machine in self.machines:
             machine.closing = True
             machine.state = machine.state if machine.gone else "ending"
@@ -119,6 +117,8 @@ class Run:
         await asyncio.gather(*(m.session.close(1) for m in self.machines if m.session is not None), return_exceptions=True)
         for machine in self.machines:
             machine.state = "ended" if machine.state == "ending" else machine.state
+        if self._pings is not None:
+            self._pings.cancel()
 
     def kill(self) -> None:
         """Of an impatient user: agents are told to wait for nobody."""
@@ -265,7 +265,7 @@ class Run:
         except asyncio.TimeoutError:
             pass
         self._changed.clear()
-        if self._stopped:
+        if self._stopped and not self._ending:
             raise asyncio.CancelledError
 
     async def _until(
@@ -321,11 +321,14 @@ class Run:
         self.times.setdefault(what, time.monotonic() - self._begin)
 
     async def _ping(self) -> None:
-        """Tells agents that somebody is here, and takes a host for lost that says nothing."""
+        """Tells agents that somebody is here, and takes a host for lost that says nothing, unless it is this process that was asleep."""
+        last = time.monotonic()
         while True:
+            slept, last = time.monotonic() - last, time.monotonic()
             for machine in self.machines:
                 session = machine.session
                 if session is not None and machine.hello and not machine.gone:
+                    session.heard = session.heard if slept < 2 * PING_EVERY else last
                     session.send({"do": "ping"})
                     if time.monotonic() - session.heard > LOST_AFTER:
                         machine.hear_end(f"it is lost: it has said nothing for {LOST_AFTER:g} s")

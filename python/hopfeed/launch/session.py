@@ -13,7 +13,7 @@ from hopfeed.launch.errors import LaunchError
 from hopfeed.launch.hosts import Host
 from hopfeed.launch.messages import MAX_MESSAGE, Message, decode, encode
 
-_ALIVE_EVERY, _ALIVE_TIMES = 5, 3  # of ssh itself: a host that is gone is noticed after 15 s
+_ALIVE_EVERY, _ALIVE_TIMES = 5, 4  # of ssh itself: a host that is gone is noticed after 20 s
 _MOST_GREETING = 1000  # lines that a login may say before the agent does
 _AGENT = re.compile(r"[A-Za-z0-9_./+@%:,~-]+")
 _DENIED = re.compile(r"Permission denied \(([a-z0-9,-]+)\)")
