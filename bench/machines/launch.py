@@ -185,6 +185,7 @@ def agents(options):
             time.sleep(0.05)
         processes += len(left)
         files += len(list(scratch.iterdir()))
+        print(f"round {number + 1}: {processes} processes and {files} files left, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     return {"bench": "launch agents", "agents": options.agents, "rounds": options.rounds, "processes": processes, "files": files,
             "seconds": time.monotonic() - begin}, processes == files == 0
 

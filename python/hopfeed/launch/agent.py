@@ -22,7 +22,7 @@ from hopfeed.folders import TemporaryFolder
 from hopfeed.launch import host_checks
 from hopfeed.launch.children import READ_AT_ONCE, Child, Stream
 from hopfeed.launch.host_checks import Refusal
-from hopfeed.launch.messages import MAX_MESSAGE, PROTOCOL, SILENT_AFTER, Lines, Message, decode, encode
+from hopfeed.launch.messages import MAX_MESSAGE, PING_EVERY, PROTOCOL, SILENT_AFTER, Lines, Message, decode, encode
 from hopfeed.launch.processes import adopt_orphans, descendants, die_with_parent, kill_all
 from hopfeed.version import __version__
 
@@ -79,7 +79,7 @@ class Agent:
         self._children: dict[str, Child] = {}
         self._input = Lines(MAX_MESSAGE)
         self._unsent = bytearray()
-        self._heard = time.monotonic()
+        self._heard = self._turned = time.monotonic()
         self._ends = False
         self._grace = _GRACE
         self._cwd = os.getcwd()
@@ -114,6 +114,9 @@ class Agent:
         for key, _ in self._selector.select(self._patience()):
             key.data()
         now = time.monotonic()
+        if now - self._turned > PING_EVERY:  # this process was asleep, or its machine: that is nobody's silence
+            self._heard += now - self._turned
+        self._turned = now
         for child in [*self._children.values(), *([self._look] if self._look else [])]:
             if child.has_ended():
                 self._reap(child)
