@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]{0,30}")
 _SPLITS = {"train_mask": "train", "val_mask": "valid", "test_mask": "test"}
 _ELSEWHERE = "; the graph is converted to a folder there, cache_dir= names another"
 # Names that batches have of their own; an attribute of such a name is read in Python.
-_TAKEN = {
+TAKEN = {
     "n_id", "dataset_id", "batch", "batch_size", "input_id", "seed_index", "seed_time", "num_sampled_nodes", "edge_index", "e_id",
     "num_sampled_edges", "_orig_edge_index", "walks", "hotness", "original_ids", "edge_label_index", "edge_label",
     "edge_label_time", "src_index", "dst_pos_index", "dst_neg_index", "num_negative_retries",
@@ -336,7 +336,7 @@ def _is_rows(store: Any, name: str, value: Any, kind: str) -> bool:
     """Whether it is an attribute of nodes (or edges) that hopfeed stores."""
     import torch
 
-    if not isinstance(value, torch.Tensor) or name in _TAKEN or not _is_name(name):
+    if not isinstance(value, torch.Tensor) or name in TAKEN or not _is_name(name):
         return False
     dtypes = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.bool}
     if value.layout != torch.strided or value.dtype not in dtypes or value.dim() not in (1, 2) or not value.is_cpu:
@@ -435,7 +435,7 @@ def _rows_for(argument: str, name: str, key: Any, store: Any, places: tuple[_Att
         raise InvalidError(f"{where} has {len(value)} values; there are {there}")
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.is_cpu or value.is_complex() or not value.ndim:
         raise InvalidError(f"{where} is {_kind_of(value)}; give a tensor of numbers in the host's memory, one for each of {' or '.join(counts)}")
-    if not _is_name(name) or name in _TAKEN:
+    if not _is_name(name) or name in TAKEN:
         raise InvalidError(f"{where} has a name that hopfeed cannot store; rename it: up to 31 letters, digits, '_', '.', '-', and none of a batch's fields")
     return value
 

@@ -1,0 +1,30 @@
+"""Arrays of our own in stages: a number for each node, in a file that is mapped, so that memory can let go of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+BLOCK = 1 << 20  # rows that are handled together
+
+
+def created(path: Path, dtype: type, count: int) -> Array:
+    """A new array of zeros in a file."""
+    if count == 0:  # of which there is nothing to map
+        np.save(path, np.zeros(0, dtype))
+        return np.zeros(0, dtype)
+    return np.lib.format.open_memmap(path, "w+", dtype, (count,))
+
+
+def opened(path: Path) -> Array:
+    """An array of a stage, to be read."""
+    array: Array = np.load(path, mmap_mode=None if path.stat().st_size <= 128 else "r")
+    return array
+
+
+def blocks(count: int) -> list[slice]:
+    """All places, some at a time."""
+    return [slice(begin, min(begin + BLOCK, count)) for begin in range(0, count, BLOCK)]

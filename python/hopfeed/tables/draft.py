@@ -1,0 +1,103 @@
+"""The draft of a dataset: its meta.json as far as it is known before the first shard (docs/formats.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from hopfeed.tables.arrays import blocks, opened
+from hopfeed.tables.job import Job
+
+_INT32 = 1 << 31  # ids up to here are int32
+
+
+def make_draft(job: Job) -> str:
+    """JSON text, the same for every shard."""
+    plan, options = job.plan, job.options
+    assert job.degrees is not None
+    return json.dumps(
+        {
+            "format": "hopfeed-dataset",
+            "version": 8,
+            "name": plan.name,
+            "made_by": "",
+            "class_names": _class_names(job),
+            "partitions": options.parts,
+            "cut": {
+                "method": "none" if options.parts == 1 else "random",
+                "fanouts": [15, 10, 5],
+                "batch_size": 1024,
+                "edges_cut": 0,
+                "seed": f"{options.seed:016x}",
+                "policy": "degree",
+            },
+            "node_types": [_node_type(job, i) for i in range(len(plan.nodes))],
+            "edge_types": [_edge_type(job, i) for i in range(len(plan.edges))],
+        }
+    )
+
+
+def _class_names(job: Job) -> list[str]:
+    return list(job.checks[0].facts["classes"]) if 0 in job.checks else []
+
+
+def _node_type(job: Job, number: int) -> dict[str, Any]:
+    plan, count = job.plan.nodes[number], job.counts[number]
+    node = {
+        "name": plan.nodes.name,
+        "count": count,
+        "partition_offsets": job.order[number].facts["offsets"],
+        "new_id_type": _id_type(count),
+        "num_classes": job.checks[number].facts["num_classes"] if number in job.checks else 0,
+        "splits": job.splits[number].facts["counts"] if number in job.splits else {},
+        "attrs": [stored.meta() for stored in plan.stored],
+    }
+    return node | ({"keys": plan.key_kind} if job.options.keys else {})
+
+
+def _edge_type(job: Job, number: int) -> dict[str, Any]:
+    plan = job.plan.edges[number]
+    assert job.degrees is not None
+    source, _ = job.plan.ends(plan)
+    count = job.degrees.facts["edges"][number]
+    edge: dict[str, Any] = {
+        "src": plan.edges.src,
+        "rel": plan.edges.rel,
+        "dst": plan.edges.dst,
+        "count": count,
+        "partition_edges": partition_edges(job, number),
+        "index_type": _id_type(job.counts[source]),
+        "has_edge_ids": job.options.edge_ids,
+        "edge_id_type": _id_type(count),
+        "attrs": [stored.meta() for stored in plan.stored],
+        "weights": [stored.name for stored in plan.stored if stored.attr.role == "weight"],
+        "times": list(plan.edges.times),
+    }
+    if job.options.by_id:
+        edge["has_by_id"] = True
+    if plan.edges.rev_of is not None:
+        edge["rev_of"] = job.plan.edges[plan.edges.rev_of].edges.full_name
+    return edge
+
+
+def _id_type(count: int) -> str:
+    return "int32" if count <= _INT32 else "int64"
+
+
+def partition_edges(job: Job, number: int) -> list[int]:
+    """Edges that end in each partition."""
+    assert job.degrees is not None
+    _, target = job.plan.ends(job.plan.edges[number])
+    first, total = opened(job.degrees / f"first-{number}.npy"), job.degrees.facts["edges"][number]
+    original, offsets = opened(job.order[target] / "original_ids.npy"), job.order[target].facts["offsets"]
+    found = []
+    for begin, end in zip(offsets, offsets[1:]):
+        sum_of = 0
+        for at in blocks(end - begin):
+            ids = original[begin + at.start : begin + at.stop]
+            ends = np.where(ids + 1 < len(first), first[np.minimum(ids + 1, len(first) - 1)], total)
+            sum_of += int(np.sum(ends - first[ids]))
+        found.append(sum_of)
+    return found

@@ -1,0 +1,162 @@
+"""The tables that a description names: which files they are, and how DuckDB reads them. The same rows have the same
+columns and types in whatever files they lie and in whatever order."""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hopfeed.errors import InvalidError, NotFoundError
+from hopfeed.tables import sql
+from hopfeed.tables.description import Table
+from hopfeed.tables.engine import Engine, errors_as_lines
+
+_CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
+_PARQUET = (".parquet", ".parq", ".pq")
+_INTEGERS = ("BIGINT", "HUGEINT", "UBIGINT", "INTEGER")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that was found.
+
+    Attributes:
+        title: for people: as the description names it.
+        relation: what stands behind FROM.
+        columns: name -> DuckDB's type, in order.
+        files: (path, size, time of the last change in ns), by path.
+    """
+
+    title: str
+    relation: str
+    columns: dict[str, str]
+    files: tuple[tuple[str, int, int], ...]
+
+    def column(self, name: str, where: str) -> str:
+        """The type of a column.
+
+        Raises:
+            InvalidError: naming those that there are.
+        """
+        if name not in self.columns:
+            raise InvalidError(f"{where}: {self.title} has no column '{name}'; it has: {', '.join(self.columns)}")
+        return self.columns[name]
+
+
+class Sources:
+    """Tables that were opened, each once."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._found = engine, dict[Any, Source]()
+
+    def open(self, table: Table, where: str) -> Source:
+        """Finds the files and their columns.
+
+        Raises:
+            NotFoundError: there is none; InvalidError, CorruptError: it is no table.
+        """
+        key = repr(table)
+        if key not in self._found:
+            self._found[key] = self._open(table, where, len(self._found))
+        return self._found[key]
+
+    def _open(self, table: Table, where: str, number: int) -> Source:
+        title = ", ".join(table.paths)
+        if any("://" in path for path in table.paths):
+            return self._open_remote(table, title, f"{where}: {title}", number)
+        files, hive = _files(table, where)
+        kind = table.format or _format(files, f"{where}: {title}")
+        if kind == "parquet":
+            options = f"union_by_name = true, hive_partitioning = {'true' if hive else 'false'}"
+            relation = f"read_parquet({sql.paths(files)}, {options})"
+        else:
+            relation = self._csv(table, files, hive, f"{where}: {title}")
+        columns = self._engine.types(relation, of=f"{where}: {title}")
+        stats = [(path, os.stat(path)) for path in files]
+        return Source(title, relation, columns, tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats))
+
+    def _open_remote(self, table: Table, title: str, where: str, number: int) -> Source:
+        """An object store's, through a dataset of Arrow's."""
+        import pyarrow.dataset as arrow_dataset
+        import pyarrow.fs as arrow_fs
+
+        with errors_as_lines(where):
+            parts, files = [], []
+            for path in table.paths:
+                store, inner = arrow_fs.FileSystem.from_uri(path)
+                part = arrow_dataset.dataset(inner, filesystem=store, format=table.format or "parquet", partitioning="hive")
+                parts.append(part)
+                found = store.get_file_info(part.files)
+                files += [(info.path, info.size or 0, info.mtime_ns or 0) for info in found]
+            whole = parts[0] if len(parts) == 1 else arrow_dataset.dataset(parts)
+            name = f"source_{number}"
+            self._engine.register(name, whole)
+        return Source(title, name, self._engine.types(name, of=where), tuple(sorted(files)))
+
+    def _csv(self, table: Table, files: list[str], hive: bool, where: str) -> str:
+        delimiter = table.delimiter or ("\t" if all(".tsv" in path.lower() for path in files) else ",")
+        told = {"delim": sql.text(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false" if table.header is False else "true"}
+        options = ", ".join(f"{name} = {value}" for name, value in told.items()) + f", hive_partitioning = {'true' if hive else 'false'}"
+        if table.null:
+            options += f", nullstr = {sql.texts(('', *table.null))}"
+        types = self._csv_types(table, files, options, where)
+        kinds = ", ".join(f"{sql.text(column)}: {sql.text(kind)}" for column, kind in types.items())
+        return f"read_csv({sql.paths(files)}, {options}, union_by_name = true, types = {{{kinds}}})"
+
+    def _csv_types(self, table: Table, files: list[str], options: str, where: str) -> dict[str, str]:
+        """Of each column the type that all values of all files have; what the description says goes first."""
+        types = dict[str, str]()
+        for path in files:
+            names = self._engine.types(f"read_csv({sql.paths([path])}, {options}, all_varchar = true)", of=where)
+            told = {name: kind for name, kind in table.types.items() if name in names}
+            given = ", ".join(f"{sql.text(name)}: {sql.text(kind)}" for name, kind in told.items())
+            found = self._engine.types(f"read_csv({sql.paths([path])}, {options}, sample_size = -1{f', types = {{{given}}}' if told else ''})", of=where)
+            for name, kind in found.items():
+                types[name] = table.types.get(name) or _wider(types.get(name, kind), kind)
+        if missing := [name for name in table.types if name not in types]:
+            raise InvalidError(f"{where}: 'types' names a column '{missing[0]}' that is not there; there are: {', '.join(types)}")
+        return types
+
+
+def _wider(one: str, other: str) -> str:
+    """A type that holds the values of both."""
+    if one == other:
+        return one
+    if one in _INTEGERS and other in _INTEGERS:
+        return "HUGEINT" if "HUGEINT" in (one, other) else "BIGINT"
+    if {one, other} <= {*_INTEGERS, "DOUBLE"}:
+        return "DOUBLE"
+    if {one, other} == {"DATE", "TIMESTAMP"}:
+        return "TIMESTAMP"
+    return "VARCHAR"
+
+
+def _files(table: Table, where: str) -> tuple[list[str], bool]:
+    """The files in order, and whether folders of theirs are columns (``day=2026-11-28``)."""
+    files, hive = list[str](), False
+    for path in table.paths:
+        if os.path.isdir(path):
+            inner = [str(one) for one in Path(path).rglob("*") if one.is_file() and not _hidden(one.relative_to(path))]
+            hive = hive or any("=" in part for one in inner for part in Path(one).relative_to(path).parts[:-1])
+        elif os.path.isfile(path):
+            inner = [path]
+        else:
+            inner = [one for one in glob.glob(path, recursive=True) if os.path.isfile(one)]
+        if not inner:
+            raise NotFoundError(f"{where}: there is no table {path}; a table is a file, a glob or a folder")
+        files += inner
+    return sorted(set(files)), hive
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _format(files: list[str], where: str) -> str:
+    kinds = {"parquet" if path.lower().endswith(_PARQUET) else "csv" if path.lower().endswith(_CSV) else "" for path in files}
+    if len(kinds) > 1 or "" in kinds:
+        raise InvalidError(f'{where}: whether these are Parquet or CSV their names do not tell; say "format": "parquet" or "csv"')
+    return kinds.pop()
