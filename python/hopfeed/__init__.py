@@ -24,6 +24,7 @@ from hopfeed.errors import (
 from hopfeed.conversion import from_pyg
 from hopfeed.loader import Loader
 from hopfeed.state import DistTensor
+from hopfeed.tables import import_tables
 from hopfeed.to_pyg import to_pyg
 from hopfeed.tool import generate, import_numpy, inspect, partition, tune
 from hopfeed.version import __version__
@@ -50,6 +51,7 @@ __all__ = [
     "from_pyg",
     "generate",
     "import_numpy",
+    "import_tables",
     "inspect",
     "partition",
     "to_pyg",

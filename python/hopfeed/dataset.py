@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,21 @@ class Dataset:
             begin = end
         return edges
 
+    def keys(self, node_type: str | None = None) -> Keys:
+        """What a node type's nodes are called by in the tables that it was imported from: ``dataset.keys()[ids]``.
+
+        Raises:
+            NotFoundError: the dataset has no keys of them.
+        """
+        node = self._node(node_type)
+        if "keys" not in node:
+            raise NotFoundError(f"node type '{node['name']}' has no keys; an import of tables keeps them")
+        return Keys(node["name"], node["keys"]["type"], _core.NodeKeys(str(self.folder), node["name"]))
+
+    def ids(self, node_type: str | None, keys: Any) -> Array:
+        """The ids of keys, int64. Raises ``NotFoundError`` naming the first key that no node has."""
+        return self.keys(node_type).ids(keys)
+
     def partition_of(self, ids: Any, node_type: str | None = None) -> Array:
         """Which partition has each of these nodes: int64, shaped as ``ids``."""
         node = self._node(node_type)
@@ -202,6 +218,60 @@ class Rows:
                 stored = stored.reshape(len(stored), -1)
                 out[here] = stored[rows[here] - self._offsets[part], : self._elements]
         return out.reshape((*np.shape(wanted), *self._row))
+
+
+class Keys:
+    """Keys of a node type, by id: an integer, a text, or a :class:`uuid.UUID` each.
+
+    Attributes:
+        kind: ``int64``, ``string`` or ``uuid``.
+    """
+
+    def __init__(self, node_type: str, kind: str, stored: Any) -> None:
+        self._node_type, self.kind, self._stored = node_type, kind, stored
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def __getitem__(self, ids: Any) -> Any:
+        """The key of a node, or those of several: int64, or objects."""
+        if isinstance(ids, slice):
+            ids = np.arange(len(self))[ids]
+        wanted = _checked(ids, len(self))
+        found = self._stored.keys(np.ascontiguousarray(wanted, np.int64).reshape(-1))
+        if self.kind == "uuid":
+            found = [uuid.UUID(bytes=key) for key in found]
+        if np.ndim(ids) == 0:
+            return found[0]
+        out = np.empty(len(found), np.int64 if self.kind == "int64" else object)
+        out[:] = found
+        return out.reshape(np.shape(wanted))
+
+    def ids(self, keys: Any) -> Array:
+        """The ids of keys, int64.
+
+        Raises:
+            NotFoundError: naming the first that no node has; InvalidError: a key of another type.
+        """
+        several = [self._as_stored(key) for key in (keys.tolist() if isinstance(keys, np.ndarray) else keys)]
+        found = np.asarray(self._stored.ids(several), np.int64)
+        if (found < 0).any():
+            first = several[int(np.argmax(found < 0))]
+            shown = uuid.UUID(bytes=first) if isinstance(first, bytes) else repr(first)
+            raise NotFoundError(f"no node of '{self._node_type}' has the key {shown}")
+        return found
+
+    def _as_stored(self, key: Any) -> Any:
+        if self.kind == "uuid":
+            try:
+                return key.bytes if isinstance(key, uuid.UUID) else key if isinstance(key, bytes) and len(key) == 16 else uuid.UUID(key).bytes
+            except (ValueError, AttributeError, TypeError):
+                pass
+        elif self.kind == "string" and isinstance(key, str):
+            return key
+        elif self.kind == "int64" and isinstance(key, (int, np.integer)) and not isinstance(key, bool) and -(1 << 63) <= key < 1 << 63:
+            return int(key)
+        raise InvalidError(f"{key!r} is no key of '{self._node_type}', whose keys are {self.kind}")
 
 
 def _checked(ids: Any, count: int) -> Array:
