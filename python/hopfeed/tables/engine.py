@@ -156,7 +156,7 @@ def _translated(error: Exception, of: str) -> Error:
         return NoSpaceError(f"{prefix}the memory does not suffice ({line}); give more with --memory, or run with fewer --threads")
     if re.search(r"No files found|Could not open|Cannot open file|No such file|HTTP|50[0-9]|connect", text, re.IGNORECASE):
         return InputOutputError(f"{prefix}{line}; nothing was made, and the same command goes on when the tables can be read")
-    if re.search(r"UTF-?8|unicode|Invalid string encoding", text, re.IGNORECASE):
+    if re.search(r"not valid UTF|invalid UTF|invalid unicode|not utf-?8 encoded|Invalid string encoding", text, re.IGNORECASE):
         return InvalidError(f"{prefix}{line}; texts have to be UTF-8: write the table again with another encoding")
     if re.search(r"Parquet|CSV|corrupt|thrift|snappy|zstd|Conversion", text, re.IGNORECASE):
         return CorruptError(f"{prefix}cannot be parsed: {line}; repair the file, or leave it out")
@@ -165,12 +165,11 @@ def _translated(error: Exception, of: str) -> Error:
 
 def _one_line(text: str) -> str:
     """What an error says first, without the query and the hints that follow."""
-    lines = [line.strip() for line in text.split("\n\nLINE ", 1)[0].splitlines() if line.strip()]
     kept = []
-    for line in lines:
-        if line.startswith(("Possible fixes", "* ", "Candidate")):
+    for line in text.split("\n\nLINE ", 1)[0].splitlines():
+        if line.strip().startswith(("Possible", "* ", "Candidate", "file = ", "The search space")):
             break
-        kept.append(line)
+        kept.append(line.strip())
     path = re.search(r"^\s*file = (.*)$", text, re.MULTILINE)
-    told = " ".join(kept) + (f" ({path[1]})" if path else "")
-    return told[:600].rstrip(".;")
+    told = " ".join(filter(None, kept)) + (f" ({path[1]})" if path and path[1] not in " ".join(kept) else "")
+    return re.sub(r"^(Invalid Input|IO|Conversion) Error: ", "", told)[:600].rstrip(".;: ")

@@ -3,13 +3,15 @@ columns and types in whatever files they lie and in whatever order."""
 
 from __future__ import annotations
 
+import csv
 import glob
+import gzip
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hopfeed.errors import InvalidError, NotFoundError
+from hopfeed.errors import CorruptError, InvalidError, NotFoundError
 from hopfeed.tables import sql
 from hopfeed.tables.description import Table
 from hopfeed.tables.engine import Engine, errors_as_lines
@@ -98,7 +100,7 @@ class Sources:
 
     def _csv(self, table: Table, files: list[str], hive: bool, where: str) -> str:
         delimiter = table.delimiter or ("\t" if all(".tsv" in path.lower() for path in files) else ",")
-        told = {"delim": sql.text(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false" if table.header is False else "true"}
+        told = {"delim": sql.text(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false" if table.header is False else "true", "skip": "0", "comment": "''", "strict_mode": "true"}
         options = ", ".join(f"{name} = {value}" for name, value in told.items()) + f", hive_partitioning = {'true' if hive else 'false'}"
         if table.null:
             options += f", nullstr = {sql.texts(('', *table.null))}"
@@ -110,7 +112,11 @@ class Sources:
         """Of each column the type that all values of all files have; what the description says goes first."""
         types = dict[str, str]()
         for path in files:
-            names = self._engine.types(f"read_csv({sql.paths([path])}, {options}, all_varchar = true)", of=where)
+            try:
+                names = self._engine.types(f"read_csv({sql.paths([path])}, {options}, all_varchar = true)", of=where)
+            except CorruptError:
+                self._tell_line(path, options, table.delimiter, where)
+                raise
             told = {name: kind for name, kind in table.types.items() if name in names}
             given = ", ".join(f"{sql.text(name)}: {sql.text(kind)}" for name, kind in told.items())
             found = self._engine.types(f"read_csv({sql.paths([path])}, {options}, sample_size = -1{f', types = {{{given}}}' if told else ''})", of=where)
@@ -119,6 +125,15 @@ class Sources:
         if missing := [name for name in table.types if name not in types]:
             raise InvalidError(f"{where}: 'types' names a column '{missing[0]}' that is not there; there are: {', '.join(types)}")
         return types
+
+    def _tell_line(self, path: str, options: str, delimiter: str | None, where: str) -> None:
+        """Reads a file that cannot be parsed with as many columns as its first line has, which raises with the line that has not."""
+        reader = gzip.open if path.endswith(".gz") else open
+        with reader(path, "rt", encoding="utf-8", errors="replace", newline="") as lines:
+            first = next(csv.reader(lines, delimiter=delimiter or ("\t" if ".tsv" in path else ",")), [])
+        columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(first)))
+        if columns:
+            self._engine.run(f"SELECT count(COLUMNS(*)) FROM read_csv({sql.paths([path])}, {options}, auto_detect = false, columns = {{{columns}}})", of=where)
 
 
 def _wider(one: str, other: str) -> str:
