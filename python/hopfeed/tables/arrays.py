@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ def created(path: Path, dtype: type, count: int) -> Array:
     if count == 0:  # of which there is nothing to map
         np.save(path, np.zeros(0, dtype))
         return np.zeros(0, dtype)
-    return np.lib.format.open_memmap(path, "w+", dtype, (count,))
+    array = np.lib.format.open_memmap(path, "w+", dtype, (count,))
+    with open(path, "r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)  # a full disk is an error now, not a death later
+    return array
 
 
 def opened(path: Path) -> Array:

@@ -166,6 +166,8 @@ def _translated(error: Exception, of: str) -> Error:
 def _one_line(text: str) -> str:
     """What an error says first, without the query and the hints that follow."""
     kept = []
+    if inner := re.search(r'"exception_message":"((?:[^"\\]|\\.)*)"', text):
+        return inner[1].replace('\\"', "'")
     for line in text.split("\n\nLINE ", 1)[0].splitlines():
         if line.strip().startswith(("Possible", "* ", "Candidate", "file = ", "The search space")):
             break

@@ -14,7 +14,7 @@ from typing import Any, Union
 from hopfeed import _core
 from hopfeed.errors import InvalidError
 from hopfeed.tables.description import Description, read
-from hopfeed.tables.engine import Engine, machine_memory, require_packages
+from hopfeed.tables.engine import Engine, errors_as_lines, machine_memory, require_packages
 
 PathLike = Union[str, "os.PathLike[str]"]
 Say = Callable[[str], None]
@@ -83,7 +83,7 @@ def import_tables(
     described = _described(description, name, nodes, edges)
     place = Path(work) if work else target.absolute().parent / f".{target.absolute().name}.import"
     limits = (_bytes(memory), threads or os.cpu_count() or 1)
-    with _opened(described, options, like, place, limits, say or (lambda _: None), dry_run) as importer:
+    with errors_as_lines(), _opened(described, options, like, place, limits, say or (lambda _: None), dry_run) as importer:
         return importer.understood() if dry_run else importer.run(target, overwrite, made_by)
 
 
