@@ -19,6 +19,7 @@ BEYOND = 300 << 20  # what DuckDB takes beyond its limit
 OURS = 256 << 20  # Python, Arrow's batches and the rows of a shard
 LEAST_MEMORY = 1 << 30
 _ROW_GROUP = 122_880
+_QUIET = "SET enable_progress_bar = false"  # which a connection has of its own
 
 
 def require_packages() -> None:
@@ -72,6 +73,7 @@ class Engine:
         self._tables = dict[str, object]()
         for setting in ("TimeZone = 'UTC'", "arrow_lossless_conversion = true"):
             self._connection.execute(f"SET GLOBAL {setting}")
+        self._connection.execute(_QUIET)
 
     def _limit(self, arrays: int) -> int:
         return max(self._memory - BEYOND - OURS - arrays, self._memory // 4)
@@ -117,6 +119,7 @@ class Engine:
 
         with errors_as_lines(of):
             connection = self._connection.cursor()  # others go on while it is read
+            connection.execute(_QUIET)
             for name, table in self._tables.items():
                 connection.register(name, table)
             return pyarrow.RecordBatchReader.from_stream(connection.sql(query))
