@@ -33,11 +33,11 @@ def labels(column: pa.Array, classes: Sequence[str]) -> Array:
     """int64 class numbers; -1 where there is none."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return np.asarray(pc.fill_null(pc.index_in(column, value_set=pa.array(classes, column.type)), -1), np.int64)
-    column = _plain(column)
-    values = np.array(pc.fill_null(column, -1) if column.null_count else column)
+    values = _numbers(column, np.dtype(np.float64 if pa.types.is_floating(column.type) else np.int64))
     if values.dtype.kind == "f":
-        values = np.where(np.isnan(values), -1, values)
-    return np.maximum(values.astype(np.int64), -1)
+        values = np.where(np.isnan(values), -1, values).astype(np.int64)
+    there = np.asarray(column.is_valid())
+    return np.where(there, np.maximum(values, -1), -1)
 
 
 def rows(stored: Stored, columns: Sequence[pa.Array], classes: Sequence[str]) -> pa.Array:

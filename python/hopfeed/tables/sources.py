@@ -7,6 +7,7 @@ import csv
 import glob
 import gzip
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ class Sources:
         return self._found[key]
 
     def _open(self, table: Table, where: str, number: int) -> Source:
-        title = ", ".join(table.paths)
+        title = ", ".join(map(_shown, table.paths))
         if any("://" in path for path in table.paths):
             return self._open_remote(table, title, f"{where}: {title}", number)
         files, hive = _files(table, where)
@@ -89,7 +90,10 @@ class Sources:
             parts, files = [], []
             for path in table.paths:
                 store, inner = arrow_fs.FileSystem.from_uri(path)
-                part = arrow_dataset.dataset(inner, filesystem=store, format=table.format or "parquet", partitioning="hive")
+                try:
+                    part = arrow_dataset.dataset(inner, filesystem=store, format=table.format or "parquet", partitioning="hive")
+                except FileNotFoundError:
+                    raise NotFoundError(f"{where}: there is no table {_shown(path)}; a table in a store is a file or a folder") from None
                 parts.append(part)
                 found = store.get_file_info(part.files)
                 files += [(info.path, info.size or 0, info.mtime_ns or 0) for info in found]
@@ -134,6 +138,11 @@ class Sources:
         columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(first)))
         if columns:
             self._engine.run(f"SELECT count(COLUMNS(*)) FROM read_csv({sql.paths([path])}, {options}, auto_detect = false, columns = {{{columns}}})", of=where)
+
+
+def _shown(path: str) -> str:
+    """A path without what may be secret: a name and a password, options of a store."""
+    return re.sub(r"://[^/@]*@", "://", path).partition("?")[0] if "://" in path else path
 
 
 def _wider(one: str, other: str) -> str:
