@@ -31,7 +31,11 @@ def _run(name: str) -> None:
 
 
 def partition_main() -> None:
-    """The command ``hopfeed-partition`` of an installed package."""
+    """The command ``hopfeed-partition`` of an installed package; tables are imported in this process."""
+    if sys.argv[1:3] == ["import", "tables"]:
+        from hopfeed.tables.__main__ import main
+
+        sys.exit(main(sys.argv[3:]))
     _run("hopfeed-partition")
 
 
