@@ -106,6 +106,19 @@ def test_what_has_changed_begins_anew(tmp_path: Path) -> None:
     assert stopped(seed=1, duplicates="same") == [".dataset.import: the description has changed, so the import begins anew"]
 
 
+def test_a_table_that_changes_while_it_is_read_makes_no_dataset(tmp_path: Path) -> None:
+    path = write_shop(make_shop(), tmp_path)
+    table = next((tmp_path / "buys").iterdir())
+
+    def say(line: str) -> None:
+        if "writing new ids" in line:
+            os.utime(table, ns=(1, 1))
+
+    with pytest.raises(InvalidError, match=f"{table} has changed while it was imported; run the same again, which begins anew"):
+        import_tables(tmp_path / "dataset", path, say=say)
+    assert not (tmp_path / "dataset").exists()
+
+
 def test_two_imports_into_one_folder_do_not_meet(whole: tuple[Path, str, list[str]], tmp_path: Path) -> None:
     other = Work(tmp_path / ".dataset.import", lambda _: None)
     with pytest.raises(InvalidError, match=r"another import works in .*\.dataset\.import; wait for it, or import into another folder"):

@@ -150,6 +150,9 @@ def errors_as_lines(of: str = "") -> Iterator[None]:
 
 
 def _translated(error: Exception, of: str) -> Error:
+    import duckdb
+    import pyarrow
+
     text = str(error)
     line = _one_line(text)
     prefix = f"{of}: " if of else ""
@@ -157,11 +160,11 @@ def _translated(error: Exception, of: str) -> Error:
         return NoSpaceError(f"{prefix}the disk is full ({line}); make room and run the same again, which goes on from here")
     if "Out of Memory" in text or isinstance(error, MemoryError):
         return NoSpaceError(f"{prefix}the memory does not suffice ({line}); give more with --memory, or run with fewer --threads")
-    if re.search(r"No files found|Could not open|Cannot open file|No such file|HTTP|50[0-9]|connect", text, re.IGNORECASE):
+    if isinstance(error, (duckdb.IOException, OSError)) or re.search(r"AWS Error|HTTP Error|curlCode", text):
         return InputOutputError(f"{prefix}{line}; nothing was made, and the same command goes on when the tables can be read")
     if re.search(r"not valid UTF|invalid UTF|invalid unicode|not utf-?8 encoded|Invalid string encoding", text, re.IGNORECASE):
         return InvalidError(f"{prefix}{line}; texts have to be UTF-8: write the table again with another encoding")
-    if re.search(r"Parquet|CSV|corrupt|thrift|snappy|zstd|Conversion", text, re.IGNORECASE):
+    if isinstance(error, (duckdb.InvalidInputException, duckdb.ConversionException, pyarrow.ArrowInvalid)) or re.search(r"TProtocol|thrift|snappy|zstd", text):
         return CorruptError(f"{prefix}cannot be parsed: {line}; repair the file, or leave it out")
     return Error(f"{prefix}{line}")
 

@@ -197,6 +197,7 @@ class _Importer:
             if self._like is not None:
                 text = check_like(text, self._like)
             folders = shards.write(job, text, job.work.folder / "shards")
+            self._sources.check_unchanged()
         finally:
             job.rejected.finish()
         job.say(f"writing {target}")

@@ -66,6 +66,16 @@ class Sources:
             self._found[key] = self._open(table, where, len(self._found))
         return self._found[key]
 
+    def check_unchanged(self) -> None:
+        """Raises ``InvalidError`` where a file is another than when it was opened; a store's are not asked again."""
+        for source in self._found.values():
+            if "://" in source.title:
+                continue
+            for path, size, changed in source.files:
+                now = os.stat(path) if os.path.exists(path) else None
+                if now is None or (now.st_size, now.st_mtime_ns) != (size, changed):
+                    raise InvalidError(f"{path} has changed while it was imported; run the same again, which begins anew")
+
     def _open(self, table: Table, where: str, number: int) -> Source:
         title = ", ".join(map(_shown, table.paths))
         if any("://" in path for path in table.paths):
