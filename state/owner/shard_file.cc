@@ -166,7 +166,7 @@ ShardSum ShardWriter::commit() {
 
 // ---- read
 
-ShardFile::ShardFile(const std::filesystem::path& path)
+ShardFile::ShardFile(const std::filesystem::path& path, const std::function<void()>& each_part)
     : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (!file_) throw_errno("cannot read " + path.string(), errno);
   struct stat stat {};
@@ -178,7 +178,7 @@ ShardFile::ShardFile(const std::filesystem::path& path)
   if (head.magic != kMagic) damaged("it is no shard");
   const std::size_t behind = bytes_ - sizeof xxh3_;
   read(behind, std::as_writable_bytes(std::span(&xxh3_, 1)));
-  if (digest(behind) != xxh3_) damaged("its checksum is another one");
+  if (digest(behind, each_part) != xxh3_) damaged("its checksum is another one");
   if (head.json_bytes > behind - sizeof head || head.json_bytes % 8 != 0 || head.json_bytes > kMaxOpenBytes)
     damaged("its head is too long");
   std::string text(head.json_bytes, ' ');
@@ -214,10 +214,11 @@ void ShardFile::read(std::size_t at, std::span<std::byte> out) const {
 }
 
 /// Of its first bytes.
-std::uint64_t ShardFile::digest(std::size_t bytes) const {
+std::uint64_t ShardFile::digest(std::size_t bytes, const std::function<void()>& each_part) const {
   const auto hash = new_hash();
   std::vector<std::byte> part(std::min(bytes, kPart));
   for (std::size_t at = 0; at < bytes; at += part.size()) {
+    each_part();
     part.resize(std::min(bytes - at, kPart));
     read(at, part);
     XXH3_64bits_update(hash.get(), part.data(), part.size());

@@ -89,8 +89,10 @@ class ShardWriter {
 /// mapped: who cuts a file short that is mapped ends the server.
 class ShardFile {
  public:
-  /// Throws kNotFound where there is no such file, kCorrupt naming it where it is damaged or none.
-  explicit ShardFile(const std::filesystem::path& path);
+  /// Throws kNotFound where there is no such file, kCorrupt naming it where it is damaged or none. It reads
+  /// all of it, and calls `each_part`, which may throw, for every few MiB.
+  explicit ShardFile(
+      const std::filesystem::path& path, const std::function<void()>& each_part = [] {});
 
   const ShardHead& head() const { return head_; }
   ShardSum sum() const;
@@ -103,7 +105,7 @@ class ShardFile {
  private:
   [[noreturn]] void damaged(const std::string& why) const;
 
-  std::uint64_t digest(std::size_t bytes) const;
+  std::uint64_t digest(std::size_t bytes, const std::function<void()>& each_part) const;
   void read(std::size_t at, std::span<std::byte> out) const;
 
   const std::filesystem::path path_;

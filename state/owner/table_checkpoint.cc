@@ -24,6 +24,10 @@ const RowStore& store_of(const OwnedTable& table) {
   return table.tensor != nullptr ? table.tensor->store() : table.embedding->table().store();
 }
 
+void require_wanted(const OwnedTable& table) {
+  require_valid(table.given_up == nullptr || !*table.given_up, "nobody wants it any more");
+}
+
 /// Of another cut or of other partitions, its rows may lie at other owners, and theirs here.
 bool is_own(const ShardFile& file, const OwnedTable& table) {
   if (file.head().partitions != table.rows.partitions() ||
@@ -31,6 +35,7 @@ bool is_own(const ShardFile& file, const OwnedTable& table) {
     return false;
   bool own = true;
   file.for_each_ids([&](std::span<const std::int64_t> ids) {
+    require_wanted(table);
     own = std::ranges::all_of(ids, [&](std::int64_t id) { return table.rows.row_of_original(id) >= 0; });
     return own;
   });
@@ -42,7 +47,7 @@ std::unique_ptr<ShardFile> opened(const std::filesystem::path& checkpoint, const
   const std::filesystem::path path = shard_path(checkpoint, table.spec.name, sum.first_partition);
   std::unique_ptr<ShardFile> file;
   try {
-    file = std::make_unique<ShardFile>(path);
+    file = std::make_unique<ShardFile>(path, [&] { require_wanted(table); });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
     throw Error(ErrorCode::kNotFound,
@@ -73,10 +78,6 @@ std::vector<std::unique_ptr<ShardFile>> shards_of(const std::filesystem::path& c
   }
   for (const ShardSum& sum : shards) files.push_back(opened(checkpoint, sum, table));
   return files;
-}
-
-void require_wanted(const OwnedTable& table) {
-  require_valid(table.given_up == nullptr || !*table.given_up, "nobody wants it any more");
 }
 
 /// Returns the whole number that a name is; -1: it is none.
