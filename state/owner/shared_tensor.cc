@@ -56,6 +56,7 @@ void SharedTensor::first_value(std::int64_t row, std::byte* out) const {
 }
 
 void SharedTensor::read(std::span<const std::int64_t> ids, std::byte* out) const {
+  require_whole();
   const std::vector<std::int64_t> rows = rows_.rows_of(ids, OwnedRows::Order::kAny);
   const auto bytes = static_cast<std::size_t>(spec_.row_bytes());
   for (std::size_t i = 0; i < rows.size(); ++i, out += bytes) {
@@ -85,6 +86,7 @@ void SharedTensor::add(std::byte* sum, const std::byte* more) const {
 /// All that can go wrong goes wrong before anything is written.
 void SharedTensor::write(std::uint64_t client, std::uint64_t number, std::span<const std::int64_t> ids,
                          std::span<const std::byte> values, How how) {
+  require_whole();
   const auto known = last_.find(client);
   const std::uint64_t last = known == last_.end() ? 0 : known->second;
   if (number <= last) return;
@@ -123,7 +125,16 @@ void SharedTensor::write(std::uint64_t client, std::uint64_t number, std::span<c
   counted = number;
 }
 
+void SharedTensor::require_whole() const {
+  if (whole_) return;
+  throw Error(ErrorCode::kStateLost,
+              fmt::format("table '{}' went back to a checkpoint and has not all its rows; go back to a "
+                          "checkpoint again",
+                          spec_.name));
+}
+
 void SharedTensor::clear() {
+  whole_ = false;
   store_.clear();
   last_.clear();
 }

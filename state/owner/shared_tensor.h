@@ -37,10 +37,14 @@ class SharedTensor {
              std::span<const std::byte> rows, How how);
 
   // ---- checkpoints
-  /// Forgets what was written, and who has written what.
+  /// Forgets what was written, and who has written what. Until restored() read() and write() throw
+  /// kStateLost.
   void clear();
   /// Puts a row back that clear() took; [row_bytes].
   void restore(std::int64_t row, const std::byte* values);
+  void restored() { whole_ = true; }
+  /// Throws kStateLost where it went back to a checkpoint and has not all its rows.
+  void require_whole() const;
 
  private:
   void first_value(std::int64_t row, std::byte* out) const;
@@ -49,6 +53,7 @@ class SharedTensor {
   const TableSpec spec_;
   const OwnedRows& rows_;
   RowStore store_;
+  bool whole_ = true;
   std::map<std::uint64_t, std::uint64_t> last_;  // per client: the number of its last message
 };
 

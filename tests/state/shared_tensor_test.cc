@@ -120,5 +120,20 @@ TEST_F(SharedTensorTest, WhatIsRefusedIsOneLineAndWritesNothing) {
   EXPECT_EQ(tensor.store().num_written(), 1);
 }
 
+TEST_F(SharedTensorTest, OneThatHasNotAllRowsOfACheckpointAnswersNothing) {
+  SharedTensor tensor(spec(ElementType::kInt64), rows_);
+  write<std::int64_t>(tensor, 1, {a_}, {1, 2, 3});
+  tensor.clear();
+  const std::vector<std::int64_t> row{4, 5, 6};
+  tensor.restore(0, std::as_bytes(std::span(row)).data());
+  for (const std::string& said : {refusal([&] { read<std::int64_t>(tensor, {a_}); }), refusal([&] {
+                                    write<std::int64_t>(tensor, 1, {a_}, {1, 2, 3});
+                                  }),
+                                  refusal([&] { tensor.require_whole(); })})
+    testing::expect_in(said, "has not all its rows; go back to a checkpoint again");
+  tensor.restored();
+  EXPECT_EQ(read<std::int64_t>(tensor, {a_}), row);
+}
+
 }  // namespace
 }  // namespace hopfeed
