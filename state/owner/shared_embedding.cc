@@ -292,6 +292,12 @@ void SharedEmbedding::answer_later() {
   }
 }
 
+void SharedEmbedding::break_off(const std::exception& why) {
+  broken_.emplace(ErrorCode::kStateLost, fmt::format("{} could not be applied ({}); go back to a checkpoint",
+                                                     table_and_step(applied_), why.what()));
+  abandon(*broken_);
+}
+
 /// Whether the next step had come whole.
 bool SharedEmbedding::apply_next() {
   if (paused_) return false;
@@ -311,10 +317,7 @@ bool SharedEmbedding::apply_next() {
     else if (of_all_owners > 0)
       table_.count_step();
   } catch (const std::exception& error) {  // some rows have moved, and some not
-    broken_.emplace(ErrorCode::kStateLost,
-                    fmt::format("{} could not be applied ({}); go back to a checkpoint",
-                                table_and_step(applied_), error.what()));
-    abandon(*broken_);
+    break_off(error);
     return false;
   }
   ++applied_;
@@ -387,11 +390,16 @@ void SharedEmbedding::abandon(const Error& why) {
   for (Later& later : std::exchange(later_, {})) later.done(why);
 }
 
-/// Time begins anew for ranks, which may have waited for a checkpoint.
+/// Time begins anew for ranks, which may have waited for a checkpoint. Where there is no memory for it, all
+/// that wait hear so: nobody asks just now.
 void SharedEmbedding::go_on() {
   paused_ = false;
   progress_ = Clock::now();
-  settle();
+  try {
+    settle();
+  } catch (const std::exception& error) {
+    break_off(error);
+  }
 }
 
 void SharedEmbedding::begin_to_restore() {

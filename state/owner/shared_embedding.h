@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -145,6 +146,7 @@ class SharedEmbedding {
   void answer_early(std::int64_t step);
   void answer_later();
   bool apply_next();
+  void break_off(const std::exception& why);
   std::optional<std::int64_t> awaited_rank() const;
   std::string table_and_step(std::int64_t step) const;
 

@@ -81,7 +81,10 @@ void StateOwner::answer(std::uint64_t connection, std::shared_ptr<const Recycled
 
 void StateOwner::give(const Question& given) {
   const StateQuestion question = read_state_question(*given.message);
-  if (question.head.ask == StateAsk::kOpen) return open(question, given);
+  if (question.head.ask == StateAsk::kOpen) {
+    const MutexLock one(opening_);
+    return open(question, given);
+  }
   const std::shared_ptr<Table> table = table_of(question.head);
   const MutexLock lane(table->lane);
   give_in_lane(*table, given);
@@ -160,7 +163,6 @@ void StateOwner::open(const StateQuestion& question, const Question& given) {
                             dataset_.meta().name));
   require_valid(spec.kind == TableSpec::Kind::kTensor || head.run != 0,
                 fmt::format("table '{}' is learned by a run of number 0; give the run a number", spec.name));
-  const MutexLock one(opening_);
   std::shared_ptr<Table> table = joined(spec, ranks, head);
   if (!table) {
     require_room(spec);
@@ -326,9 +328,11 @@ std::vector<std::shared_ptr<StateOwner::Table>> StateOwner::all_tables() const {
   return all;
 }
 
-/// What it has asked and is held is not done any more: it would count as connected.
+/// What it has asked and is held is not done any more: it would count as connected. What is opened again
+/// behind a table's files is either held yet, or its connection counts.
 void StateOwner::disconnected(std::uint64_t connection) {
   std::vector<Question> dropped;
+  const MutexLock one(opening_);
   for (const std::shared_ptr<Table>& table : all_tables()) {
     const MutexLock lane(table->lane);
     for (std::deque<Question>* queue : {&table->held, &table->held_opens})
@@ -352,6 +356,7 @@ void StateOwner::tick() {
 }
 
 void StateOwner::give_up() {
+  ends_ = true;
   for (const std::shared_ptr<Table>& table : all_tables()) table->given_up = true;
 }
 
@@ -367,12 +372,16 @@ std::vector<TableStatus> StateOwner::status() const {
 
 /// In its lane. Of a table that goes back to a checkpoint, as it was before.
 TableStatus StateOwner::status_of(const Table& table) {
-  if (table.goes_back()) return table.last_status;
-  TableStatus status{.spec = table.spec, .rows = table.rows->count()};
+  if (table.goes_back()) {
+    TableStatus was = table.last_status;
+    was.held_bytes += table.held_bytes;
+    return was;
+  }
+  TableStatus status{.spec = table.spec, .rows = table.rows->count(), .held_bytes = table.held_bytes};
   if (const SharedEmbedding* const embedding = table.embedding.get()) {
     status.written = embedding->table().num_learned();
     status.bytes = embedding->table().bytes();
-    status.held_bytes = embedding->held_bytes();
+    status.held_bytes += embedding->held_bytes();
     status.run = table.run;
     status.attempt = table.attempt;
     status.ranks = table.ranks.ranks;

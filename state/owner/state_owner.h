@@ -24,6 +24,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/limits.h"
 #include "core/base/thread_annotations.h"
 #include "core/dataset/dataset.h"
 #include "state/owner/owned_rows.h"
@@ -39,6 +40,7 @@ struct StateOwnerOptions {
   int threads = 1;                    // that apply steps
   std::filesystem::path folder = {};  // of checkpoints (shard_file.h); empty: none can be written
   std::size_t max_memory = 0;         // bytes of all tables, once all their rows are written; 0: any
+  std::size_t max_held = kMaxStateMessage / 4;  // bytes of questions that wait for a table's files
   /// Runs what reads and writes files, on another thread; all of it ends before the owner does. Null: whoever
   /// asks does it.
   std::function<void(std::function<void()> work)> at_files = nullptr;
@@ -50,7 +52,7 @@ struct TableStatus {
   TableSpec spec;
   std::int64_t rows = 0, written = 0;  // that lie here, and those of them that take memory
   std::size_t bytes = 0;               // of the index and of written rows
-  std::size_t held_bytes = 0;          // of sums that wait for those of other ranks
+  std::size_t held_bytes = 0;          // of sums that wait for other ranks, and what waits for its files
   // ---- of embeddings
   std::uint64_t run = 0;
   std::uint32_t attempt = 0;
@@ -117,7 +119,7 @@ class StateOwner {
   };
   void give(const Question& given);
   void give_in_lane(Table& table, const Question& given);
-  void open(const StateQuestion& question, const Question& given);
+  void open(const StateQuestion& question, const Question& given);  // with opening_
   std::shared_ptr<Table> joined(const TableSpec& spec, const RanksOfRun& ranks, const StateHead& head) const;
   bool end_table(Table& old, const Question& given);
   void forget(const Table& old);
@@ -135,21 +137,25 @@ class StateOwner {
 
   // ---- checkpoints (state_owner_files.cc)
   static bool is_held(const Table& table, StateAsk ask);
-  static void hold(Table& table, std::deque<Question>& queue, const Question& given);
+  void hold(Table& table, std::deque<Question>& queue, const Question& given) const;
   void ask_checkpoint(Table& table, const StateQuestion& question, const Question& given);
   void begin_at_files(Table& table, CheckpointQuestion asked, const Question& given);
   void go_to_files();
-  void do_at_files(const std::shared_ptr<Table>& table);
-  void end_at_files(const std::shared_ptr<Table>& table, StateReply reply);
+  void do_at_files(std::shared_ptr<Table> table);
+  void end_at_files(std::shared_ptr<Table> table, StateReply reply);
+  void ask_again(Table& table);
+  void open_again(std::shared_ptr<Table> table);
   RecycledBytes checkpoint(Table& table, const CheckpointQuestion& question) const;
   static RecycledBytes restore(Table& table, const OwnedTable& mine, const FoundShards& found);
 
   const Dataset& dataset_;
   const StateOwnerOptions options_;
-  const std::uint64_t start_;                                    // of this owner
-  Mutex opening_;                                                // one at a time; locked before the others
-  mutable Mutex mutex_;                                          // never while a lane is waited for
-  std::deque<std::shared_ptr<Table>> begun_ GUARDED_BY(mutex_);  // at files, by who is in their lanes
+  const std::uint64_t start_;      // of this owner
+  std::atomic<bool> ends_{false};  // nothing more begins at files
+  Mutex opening_;                  // one at a time; locked before the others
+  mutable Mutex mutex_;            // never while a lane is waited for
+  /// At files, by who is in their lanes. They stay among tables_ until that is over: nobody else owns them.
+  std::deque<std::weak_ptr<Table>> begun_ GUARDED_BY(mutex_);
   std::map<std::uint32_t, std::shared_ptr<Table>> tables_ GUARDED_BY(mutex_);  // by number
   std::map<std::string, std::uint32_t> by_name_ GUARDED_BY(mutex_);
   std::uint32_t last_number_ GUARDED_BY(mutex_) = 0;

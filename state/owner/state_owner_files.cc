@@ -12,15 +12,30 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::size_t kMostCheckpoints = 4'096;          // that a question about checkpoints names
-constexpr std::size_t kMostShards = 65'536;              // of a table: one for each partition at most
-constexpr std::size_t kMostHeld = kMaxStateMessage / 4;  // bytes of questions that wait for a table's files
+constexpr std::size_t kMostCheckpoints = 4'096;  // that a question about checkpoints names
+constexpr std::size_t kMostShards = 65'536;      // of a table: one for each partition at most
 
 void require_step(const SharedEmbedding& embedding, std::int64_t step) {
   require_valid(embedding.steps_applied() == step,
                 fmt::format("a checkpoint of step {} of table '{}' is asked for, and {} steps have been "
                             "applied; all ranks stop for it",
                             step, embedding.spec().name, embedding.steps_applied()));
+}
+
+/// Does what answers a question later; `done` hears why it cannot be done.
+template <class Body>
+void or_refuse(const StateDone& done, const Body& body) {
+  const StateReply refusal = reply_of([&] {
+    body();
+    return RecycledBytes();
+  });
+  if (std::holds_alternative<Error>(refusal)) done(refusal);
+}
+
+[[noreturn]] void refuse_end(const TableSpec& table) {
+  throw Error(ErrorCode::kStateLost,
+              fmt::format("the owner of table '{}' ends; go back to a checkpoint when it is there again",
+                          table.name));
 }
 
 bool makes_sense(const StateQuestion& question) {
@@ -53,10 +68,10 @@ bool StateOwner::is_held(const Table& table, StateAsk ask) {
   return table.at_files->head.ask == StateAsk::kSave && (ask == StateAsk::kWrite || ask == StateAsk::kAdd);
 }
 
-void StateOwner::hold(Table& table, std::deque<Question>& queue, const Question& given) {
+void StateOwner::hold(Table& table, std::deque<Question>& queue, const Question& given) const {
   const std::size_t bytes = given.message->size();
-  if (table.held_bytes > 0 && table.held_bytes + bytes > kMostHeld)
-    throw Error(ErrorCode::kNoSpace,
+  if (table.held_bytes > 0 && table.held_bytes + bytes > options_.max_held)
+    throw Error(ErrorCode::kBusy,
                 fmt::format("table '{}' is at a checkpoint, and {} bytes of questions wait for it already; "
                             "stop for a checkpoint, or ask again when it is over",
                             table.spec.name, table.held_bytes));
@@ -88,11 +103,7 @@ void StateOwner::ask_checkpoint(Table& table, const StateQuestion& question, con
   table.embedding->when(
       static_cast<std::int64_t>(head.number),
       [this, &table, asked, given](const StateDone& done) {
-        const StateReply refusal = reply_of([&] {
-          begin_at_files(table, asked, given);
-          return RecycledBytes();
-        });
-        if (std::holds_alternative<Error>(refusal)) done(refusal);
+        or_refuse(done, [&] { begin_at_files(table, asked, given); });
       },
       given.done);
 }
@@ -106,14 +117,16 @@ void StateOwner::begin_at_files(Table& table, CheckpointQuestion asked, const Qu
     throw Error(ErrorCode::kInvalid, fmt::format("message {} about a checkpoint of table '{}' came after {}",
                                                  message, table.spec.name, table.checkpoint_message));
   }
+  if (ends_) refuse_end(table.spec);
   const bool saves = asked.head.ask == StateAsk::kSave;
+  if (saves && table.tensor) table.tensor->require_whole();
   if (saves && table.embedding) require_step(*table.embedding, static_cast<std::int64_t>(asked.head.number));
   asked.done = given.done;
   if (asked.head.ask == StateAsk::kRestore) table.last_status = status_of(table);
   auto work = std::make_unique<CheckpointQuestion>(std::move(asked));
   {
     const MutexLock lock(mutex_);
-    begun_.push_back(table.shared_from_this());
+    begun_.push_back(table.weak_from_this());
   }
   if (saves && table.embedding) table.embedding->pause();
   table.at_files = std::move(work);
@@ -122,7 +135,7 @@ void StateOwner::begin_at_files(Table& table, CheckpointQuestion asked, const Qu
 /// Behind each lane: nobody who is in one is at files.
 void StateOwner::go_to_files() {
   for (;;) {
-    std::shared_ptr<Table> table;
+    std::weak_ptr<Table> table;
     {
       const MutexLock lock(mutex_);
       if (begun_.empty()) return;
@@ -130,32 +143,34 @@ void StateOwner::go_to_files() {
       begun_.pop_front();
     }
     if (!options_.at_files) {
-      do_at_files(table);
+      do_at_files(table.lock());
       continue;
     }
     const StateReply refusal = reply_of([&] {
-      options_.at_files([this, table] { do_at_files(table); });
+      options_.at_files([this, table] { do_at_files(table.lock()); });
       return RecycledBytes();
     });
-    if (std::holds_alternative<Error>(refusal)) end_at_files(table, refusal);
+    if (std::holds_alternative<Error>(refusal)) end_at_files(table.lock(), refusal);
   }
 }
 
-void StateOwner::do_at_files(const std::shared_ptr<Table>& table) {
+void StateOwner::do_at_files(std::shared_ptr<Table> table) {
   const CheckpointQuestion* asked = nullptr;  // nobody else changes it until it is over
   {
     const MutexLock lane(table->lane);
     asked = table->at_files.get();
   }
   const CheckpointQuestion& question = *asked;
-  end_at_files(table, reply_of([&] {
-                 try {
-                   return checkpoint(*table, question);
-                 } catch (const Error& error) {
-                   if (table->given_up) refuse_begun_anew(table->number);
-                   throw of_checkpoint(error, question.head.ask, question.numbers[1], table->spec.name);
-                 }
-               }));
+  StateReply reply = reply_of([&] {
+    try {
+      return checkpoint(*table, question);
+    } catch (const Error& error) {
+      if (ends_) refuse_end(table->spec);
+      if (table->given_up) refuse_begun_anew(table->number);
+      throw of_checkpoint(error, question.head.ask, question.numbers[1], table->spec.name);
+    }
+  });
+  end_at_files(std::move(table), std::move(reply));
 }
 
 RecycledBytes StateOwner::checkpoint(Table& table, const CheckpointQuestion& question) const {
@@ -186,36 +201,53 @@ RecycledBytes StateOwner::restore(Table& table, const OwnedTable& mine, const Fo
   }
   const RestoredShard restored = found.put_into(mine);
   const MutexLock lane(table.lane);
+  if (table.tensor) table.tensor->restored();
   if (table.embedding) table.embedding->restored(found.head().steps, found.head().count);
   return write_restored(restored);
 }
 
-/// What was held comes in its order, before what comes now.
-void StateOwner::end_at_files(const std::shared_ptr<Table>& table, StateReply reply) {
-  std::deque<Question> opens;
+/// Nothing is thrown on the threads of files: whoever is concerned hears of it.
+void StateOwner::end_at_files(std::shared_ptr<Table> table, StateReply reply) {
   {
     const MutexLock lane(table->lane);
     const std::unique_ptr<CheckpointQuestion> over = std::move(table->at_files);
-    if (const auto* answer = std::get_if<RecycledBytes>(&reply)) {
-      table->checkpoint_client = over->head.client;
-      table->checkpoint_message = static_cast<std::uint64_t>(over->numbers[0]);
-      table->checkpoint_answer = *answer;
-    }
-    over->done(std::move(reply));
     table->given_up = false;
-    table->held_bytes = 0;
-    if (over->head.ask == StateAsk::kSave && table->embedding) table->embedding->go_on();
-    opens = std::exchange(table->held_opens, {});
-    for (Question& given : std::exchange(table->held, {})) {
-      const StateReply refusal = reply_of([&] {
-        give_in_lane(*table, given);
-        return RecycledBytes();
-      });
-      if (std::holds_alternative<Error>(refusal)) given.done(refusal);
+    if (const auto* answer = std::get_if<RecycledBytes>(&reply)) {
+      const StateReply kept = reply_of([&] { return table->checkpoint_answer = *answer; });
+      if (std::holds_alternative<RecycledBytes>(kept)) {
+        table->checkpoint_client = over->head.client;
+        table->checkpoint_message = static_cast<std::uint64_t>(over->numbers[0]);
+      } else {
+        reply = kept;
+      }
     }
+    or_refuse(over->done, [&] { over->done(std::move(reply)); });
+    if (over->head.ask == StateAsk::kSave && table->embedding) table->embedding->go_on();
+    ask_again(*table);
   }
-  for (Question& given : opens) answer(given.connection, std::move(given.message), std::move(given.done));
+  open_again(std::move(table));
   if (options_.at_files) go_to_files();  // else whoever has come here looks again
+}
+
+/// What was held comes in its order, before what comes now. In the table's lane.
+void StateOwner::ask_again(Table& table) {
+  std::deque<Question> held = std::exchange(table.held, {});
+  for (const Question& given : held) table.held_bytes -= given.message->size();
+  for (const Question& given : held) or_refuse(given.done, [&] { give_in_lane(table, given); });
+}
+
+/// Whoever opens it again may begin it anew: then its memory is given back before there is more.
+void StateOwner::open_again(std::shared_ptr<Table> table) {
+  const MutexLock one(opening_);
+  std::deque<Question> opens;
+  {
+    const MutexLock lane(table->lane);
+    opens = std::exchange(table->held_opens, {});
+    for (const Question& given : opens) table->held_bytes -= given.message->size();
+  }
+  table.reset();
+  for (const Question& given : opens)
+    or_refuse(given.done, [&] { open(read_state_question(*given.message), given); });
 }
 
 }  // namespace hopfeed
