@@ -4,16 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
 
 namespace hopfeed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kPause{100};  // before an owner that is busy is asked again
+
+}  // namespace
 
 DistTensor::DistTensor(std::shared_ptr<StateNetwork> network, const DatasetMeta& dataset,
                        const TableSpec& spec, const RankOfRun& run)
     : table_(std::move(network), dataset, spec.require_kind(TableSpec::Kind::kTensor), run),
+      timeout_(run.timeout_ms),
       last_number_(static_cast<std::size_t>(table_.num_owners()), 0) {}
 
 void DistTensor::pull(std::span<const std::int64_t> ids, std::byte* out) const { table_.pull(0, ids, out); }
@@ -39,6 +47,7 @@ void DistTensor::write(StateAsk how, std::span<const std::int64_t> ids, std::spa
                 fmt::format("{} bytes are given for {} rows of {} bytes of table '{}'", rows.size(),
                             ids.size(), row_bytes, spec().name));
   for (const std::int64_t id : ids) table_.owner_of(id);  // before anything is written
+  const std::lock_guard lock(mutex_);
   while (!ids.empty()) {
     const std::size_t count = std::min(ids.size(), table_.rows_at_once());
     write_part(how, ids.first(count), rows.data());
@@ -47,28 +56,60 @@ void DistTensor::write(StateAsk how, std::span<const std::int64_t> ids, std::spa
   }
 }
 
+void DistTensor::ask(StateAsk how, Message& message, const std::byte* rows) const {
+  const auto owner = static_cast<int>(message.owner);
+  message.ticket = table_.ask_with_rows(owner, table_.head(owner, how, message.number), message.piece, rows);
+}
+
+/// False: the owner is busy, and is to be asked again.
+bool DistTensor::is_done(const Message& message, bool may_be_busy) const {
+  try {
+    table_.network().wait(message.ticket);
+  } catch (const Error& error) {
+    if (!may_be_busy || error.code() != ErrorCode::kBusy) throw;
+    return false;
+  }
+  return true;
+}
+
+/// The first one has been refused, so none of those behind it to the same owner is done, whatever that says.
+void DistTensor::ask_again(StateAsk how, std::deque<Message>& under_way, const std::byte* rows) const {
+  const std::size_t owner = under_way.front().owner;
+  for (std::size_t i = 1; i < under_way.size(); ++i) {
+    if (under_way[i].owner != owner) continue;
+    try {
+      table_.network().wait(under_way[i].ticket);
+    } catch (const Error&) {  // heard again where it still is so
+    }
+  }
+  std::this_thread::sleep_for(kPause);
+  for (Message& message : under_way)
+    if (message.owner == owner) ask(how, message, rows);
+}
+
 void DistTensor::write_part(StateAsk how, std::span<const std::int64_t> ids, const std::byte* rows) {
   const std::vector<TableAtOwners::Part> parts = table_.split(ids);
-  struct UnderWay {
-    std::size_t owner;
-    StateNetwork::Ticket ticket;
-  };
-  std::deque<UnderWay> under_way;
+  std::deque<Message> under_way;
   std::vector<std::size_t> begun(parts.size(), 0);  // rows that have left, by owner
   const auto ask_next = [&](std::size_t owner) {
     if (begun[owner] == parts[owner].ids.size()) return;
     const TableAtOwners::Piece piece(parts[owner], begun[owner], table_.rows_of_a_message());
     begun[owner] += piece.ids.size();
-    const std::lock_guard lock(mutex_);
-    const StateHead head = table_.head(static_cast<int>(owner), how, last_number_[owner] + 1);
-    under_way.push_back({owner, table_.ask_with_rows(static_cast<int>(owner), head, piece, rows)});
+    Message message{.owner = owner, .number = last_number_[owner] + 1, .piece = piece, .ticket = 0};
+    ask(how, message, rows);
     ++last_number_[owner];  // it is under way
+    under_way.push_back(message);
   };
   for (std::size_t i = 0; i < TableAtOwners::kUnderWay; ++i)
     for (std::size_t owner = 0; owner < parts.size(); ++owner) ask_next(owner);
+  Clock::time_point since = Clock::now();  // when an owner has done one last
   while (!under_way.empty()) {
-    const auto [owner, ticket] = under_way.front();
-    table_.network().wait(ticket);
+    if (!is_done(under_way.front(), Clock::now() - since < timeout_)) {
+      ask_again(how, under_way, rows);
+      continue;
+    }
+    since = Clock::now();
+    const std::size_t owner = under_way.front().owner;
     under_way.pop_front();
     ask_next(owner);
   }

@@ -4,8 +4,10 @@
 // What is written is done exactly once, whatever happens on the way. Writes of one process to a row are done
 // in their order; those of several in any.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -30,7 +32,8 @@ class DistTensor {
   /// StateNetwork throws, as all functions below. Any thread.
   void pull(std::span<const std::int64_t> ids, std::byte* out) const;
   /// Puts rows in place of those that are there, the last one where an id is there twice. It returns when the
-  /// owners have done so.
+  /// owners have done so; while one writes a checkpoint and holds as much as it can, it is asked again. Throws
+  /// kBusy where that takes longer than `run` waits for a rank. Any thread, one after the other.
   void push(std::span<const std::int64_t> ids, std::span<const std::byte> rows);
   /// Adds rows to those that are there.
   void add(std::span<const std::int64_t> ids, std::span<const std::byte> rows);
@@ -43,10 +46,21 @@ class DistTensor {
 
  private:
   void write(StateAsk how, std::span<const std::int64_t> ids, std::span<const std::byte> rows);
+  /// Message is one that is under way to an owner.
+  struct Message {
+    std::size_t owner;
+    std::uint64_t number;
+    TableAtOwners::Piece piece;
+    StateNetwork::Ticket ticket;
+  };
   void write_part(StateAsk how, std::span<const std::int64_t> ids, const std::byte* rows);
+  void ask(StateAsk how, Message& message, const std::byte* rows) const;
+  bool is_done(const Message& message, bool may_be_busy) const;
+  void ask_again(StateAsk how, std::deque<Message>& under_way, const std::byte* rows) const;
 
   const TableAtOwners table_;
-  std::mutex mutex_;                        // messages leave in the order of their numbers
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;                        // whoever writes: messages come in the order of their numbers
   std::vector<std::uint64_t> last_number_;  // by owner
 };
 

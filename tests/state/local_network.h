@@ -64,10 +64,14 @@ class HeldFiles {
 /// An OwnerThread is an owner of some partitions, which can be started again.
 class OwnerThread {
  public:
-  /// `folder` is that of its checkpoints.
+  /// `folder` is that of its checkpoints; sizes are as StateOwnerOptions has them.
   OwnerThread(std::unique_ptr<Dataset> dataset, std::uint64_t seed, std::filesystem::path folder = {},
-              std::size_t max_memory = 0)
-      : dataset_(std::move(dataset)), folder_(std::move(folder)), max_memory_(max_memory), random_(seed) {
+              std::size_t max_memory = 0, std::size_t max_held = StateOwnerOptions{}.max_held)
+      : dataset_(std::move(dataset)),
+        folder_(std::move(folder)),
+        max_memory_(max_memory),
+        max_held_(max_held),
+        random_(seed) {
     make();
     thread_ = std::thread([this] { run(); });
   }
@@ -115,12 +119,13 @@ class OwnerThread {
         *dataset_,
         StateOwnerOptions{.folder = folder_,
                           .max_memory = max_memory_,
+                          .max_held = max_held_,
                           .at_files = [this](std::function<void()> work) { files_.run(std::move(work)); },
                           .now = [this] { return StateOwner::Clock::now() + passed_.load(); }});
   }
   const std::unique_ptr<Dataset> dataset_;
   const std::filesystem::path folder_;
-  const std::size_t max_memory_;
+  const std::size_t max_memory_, max_held_;
   std::atomic<std::chrono::seconds> passed_{std::chrono::seconds(0)};
   HeldFiles files_;
   std::unique_ptr<StateOwner> owner_;

@@ -3,15 +3,18 @@
 // checkpoint.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "core/base/half_floats.h"
+#include "core/base/limits.h"
 #include "state/client/dist_rows.h"
 #include "state/client/dist_tensor.h"
 #include "tests/state/learning_ranks.h"
@@ -341,6 +344,45 @@ TEST_F(StateCheckpoint, ADiskThatIsFullIsSaid_AndTheOlderCheckpointStands) {
 
 // ---- while an owner is at its files
 
+/// It counts how often an owner is busy.
+class CountingNetwork final : public StateNetwork {
+ public:
+  explicit CountingNetwork(std::shared_ptr<StateNetwork> owners) : owners_(std::move(owners)) {}
+  int num_owners() const override { return owners_->num_owners(); }
+  int owner_of(int partition) const override { return owners_->owner_of(partition); }
+  Ticket ask(int owner, RecycledBytes question) override { return owners_->ask(owner, std::move(question)); }
+  std::shared_ptr<const RecycledBytes> wait(Ticket ticket) override {
+    try {
+      return owners_->wait(ticket);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kBusy) ++busy;
+      throw;
+    }
+  }
+  void drop(Ticket ticket) noexcept override { owners_->drop(ticket); }
+  std::atomic<int> busy = 0;
+
+ private:
+  const std::shared_ptr<StateNetwork> owners_;
+};
+
+/// Takes the address space of this process that is left, but for so many bytes.
+class LittleAddressSpace {
+ public:
+  explicit LittleAddressSpace(std::size_t left) {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit little{.rlim_cur = pages * static_cast<std::size_t>(getpagesize()) + left,
+                        .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_AS, &little);
+  }
+  ~LittleAddressSpace() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
 class AtFiles : public StateCheckpoint {
  protected:
   AtFiles() : owners_(owners_of(*graph_, {{0, 1, 2}}, [this](std::size_t) { return folder_.path(); })) {}
@@ -362,7 +404,27 @@ class AtFiles : public StateCheckpoint {
     const std::vector<std::int64_t> five{5}, one{1};
     tensor.add(five, std::as_bytes(std::span(one)));
   }
-  static void wait_until_held() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
+  static void wait_until(const std::function<bool()>& so) {  // the watchdog ends it
+    while (!so()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  static std::size_t held_bytes(const Owners& owners) {
+    std::size_t bytes = 0;
+    for (const TableStatus& table : owners[0]->owner().status()) bytes += table.held_bytes;
+    return bytes;
+  }
+  /// Waits until an owner is at its files. Returns the bytes that it holds then, of messages that came twice.
+  static std::size_t wait_at_files(const Owners& owners) {
+    owners[0]->files().wait();
+    for (int i = 0; i < 2; ++i) {  // the first is behind the message, the second behind its like
+      std::promise<void> done;
+      owners[0]->post([&] { done.set_value(); });
+      done.get_future().wait();
+    }
+    return held_bytes(owners);
+  }
+  static void wait_until_held(const Owners& owners, std::size_t before) {
+    wait_until([&] { return held_bytes(owners) > before; });
+  }
 
   const Owners owners_;
 };
@@ -374,7 +436,7 @@ TEST_F(AtFiles, OtherTablesGoOn_AndWhatIsWrittenToThisOneIsHeld) {
   files().hold();
   std::vector<ShardSum> shards;
   std::thread saver([&] { shards = saved->save(7); });
-  files().wait();
+  const std::size_t before = wait_at_files(owners_);
   add_one(*other);
   EXPECT_EQ(value(*other), 1);
   EXPECT_EQ(owners_[0]->owner().status().size(), 2U);
@@ -384,7 +446,7 @@ TEST_F(AtFiles, OtherTablesGoOn_AndWhatIsWrittenToThisOneIsHeld) {
     add_one(*writes);
     written = true;
   });
-  wait_until_held();
+  wait_until_held(owners_, before);
   EXPECT_FALSE(written);
   EXPECT_EQ(value(*other), 1);
   const std::unique_ptr<DistTensor> reads = tensor("saved", 4);
@@ -404,9 +466,9 @@ TEST_F(AtFiles, RanksGoOnLearningBehindACheckpoint_AndNoneIsLate) {
   files().hold();
   std::vector<ShardSum> shards;
   std::thread saver([&] { shards = ranks[0]->save(kAt); });
-  files().wait();
+  const std::size_t before = wait_at_files(owners_);
   std::thread goes_on([&] { learn(*ranks[1], 1, 2, testing::kSteps); });
-  wait_until_held();
+  wait_until_held(owners_, before);
   owners_[0]->let_pass(std::chrono::seconds(1'000));  // more than a rank may be late
   owners_[0]->owner().tick();
   owners_[0]->let_pass(std::chrono::seconds(-1'000));
@@ -425,10 +487,10 @@ TEST_F(AtFiles, ALaterAttemptGivesUpACheckpointThatNobodyWants) {
   files().hold();
   std::string why;
   std::thread saver([&] { why = refusal([&] { first->save(0); }); });
-  files().wait();
+  const std::size_t before = wait_at_files(owners_);
   std::unique_ptr<DistRows> later;
   std::thread opener([&] { later = open(owners_, 0, 1); });
-  wait_until_held();
+  wait_until_held(owners_, before);
   files().let_go();
   saver.join();
   opener.join();
@@ -444,10 +506,10 @@ TEST_F(AtFiles, ATableThatGoesBackAnswersNobodyBeforeItHasItsRows) {
   add_one(*table);
   files().hold();
   std::thread goes_back([&] { table->restore(7, shards); });
-  files().wait();
+  const std::size_t before = wait_at_files(owners_);
   std::atomic<std::int64_t> read = 0;
   std::thread reader([&] { read = value(*tensor("saved", 2)); });
-  wait_until_held();
+  wait_until_held(owners_, before);
   EXPECT_EQ(read, 0);
   add_one(*other);
   EXPECT_EQ(value(*other), 1);
@@ -457,6 +519,68 @@ TEST_F(AtFiles, ATableThatGoesBackAnswersNobodyBeforeItHasItsRows) {
   goes_back.join();
   reader.join();
   EXPECT_EQ(read, 1);
+}
+
+TEST_F(AtFiles, ATableThatIsBegunAnewBehindItsFilesGivesItsMemoryBackFirst) {
+  constexpr std::size_t kGiB = std::size_t{1} << 30;
+  TableSpec spec = rows_spec();
+  spec.width = kMaxHidden;
+  const CutGraph large(static_cast<std::int64_t>(kGiB) / stored_row_bytes(spec));
+  const Owners owners = owners_of(large, {{0, 1, 2}}, [this](std::size_t) { return folder_.path(); });
+  const std::unique_ptr<DistRows> first = open(owners, 0, 0, large, spec);
+  owners[0]->files().hold();
+  std::thread saver([&] { refusal([&] { first->save(0); }); });
+  const std::size_t before = wait_at_files(owners);
+  std::string why;
+  std::thread opener([&] { why = refusal([&] { open(owners, 0, 1, large, spec); }); });
+  wait_until_held(owners, before);
+  {
+    const LittleAddressSpace too_little_for_two(kGiB * 3 / 4);
+    owners[0]->files().let_go();
+    opener.join();
+  }
+  saver.join();
+  EXPECT_EQ(why, "accepted");
+}
+
+TEST_F(AtFiles, WritesBeyondWhatATableHoldsAreAskedAgain_AndLaterOnesGoOn) {
+  const std::vector<std::int64_t> five{5}, one{1};
+  const TableSpec spec{.name = "saved", .node_type = "node", .dtype = ElementType::kInt64, .width = 1};
+  const std::size_t message = sizeof(StateHead) + 16;
+  Owners owners;
+  owners.push_back(std::make_unique<OwnerThread>(graph_->open({0, 1, 2}), 1, folder_.path(), 0, 2 * message));
+  StateOwner& owner = owners[0]->owner();
+  const auto counting = std::make_shared<CountingNetwork>(network(owners, 2));
+  DistTensor writes(counting, graph_->whole().meta(), spec, {.run = kRun});
+  const TableAtOwners table(network(owners, 3), graph_->whole().meta(), spec, {.run = kRun});
+  const auto ask = [&](StateAsk what, std::uint64_t number, const std::vector<std::int64_t>& ids,
+                       const std::vector<std::int64_t>& rows) {
+    Reply reply;
+    owner.answer(4,
+                 std::make_shared<RecycledBytes>(write_state_question(
+                     table.head(0, what, number), ids, rows.size() * sizeof(std::int64_t),
+                     [&](std::byte* out) { std::memcpy(out, rows.data(), rows.size() * sizeof rows[0]); })),
+                 reply.done());
+    return reply;
+  };
+  owners[0]->files().hold();
+  const Reply saved = ask(StateAsk::kSave, 0, {1, 7}, {});
+  const Reply first = ask(StateAsk::kAdd, 1, five, one), second = ask(StateAsk::kAdd, 2, five, one),
+              third = ask(StateAsk::kAdd, 3, five, one);
+  EXPECT_FALSE(saved.came() || first.came() || second.came());
+  expect_in(third.error(), "160 bytes of questions wait for it already");
+  EXPECT_EQ(held_bytes(owners), 2 * message);
+  std::thread writer([&] {  // in several messages
+    const std::vector<std::int64_t> fives(400'000, 5), ones(400'000, 1);
+    writes.add(fives, std::as_bytes(std::span(ones)));
+  });
+  wait_until([&] { return counting->busy > 0; });
+  owners[0]->files().let_go();
+  writer.join();
+  EXPECT_EQ(read_shard_sum(saved.answer()).rows, 0);
+  EXPECT_TRUE(first.came() && second.came());
+  add_one(writes);
+  EXPECT_EQ(value(writes), 400'003);
 }
 
 }  // namespace
