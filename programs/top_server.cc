@@ -130,7 +130,7 @@ std::string state_text(const json& before, const json& now, double seconds) {
     text += fmt::format("  {:<28}{:>11}{:>13}{:>13}{:>13}{:>13}{:>9}\n", text_of(table, "name", 27),
                         text_of(table, "kind"), table.at("rows").get<std::int64_t>(),
                         table.at("written").get<std::int64_t>(), bytes_text(table.at("bytes").get<double>()),
-                        learned ? bytes_text(table.at("held_bytes").get<double>()) : "",
+                        bytes_text(table.value("held_bytes", 0.0)),
                         learned ? fmt::format("{:.1f}", rate(earlier, table, "steps_applied", seconds)) : "");
   }
   if (tables.size() > kMostTables)

@@ -82,10 +82,10 @@ nlohmann::json table_json(const StateAnswers::ServedTable& served) {
                       {"width", table.spec.width},
                       {"rows", table.rows},
                       {"written", table.written},
-                      {"bytes", table.bytes}};
+                      {"bytes", table.bytes},
+                      {"held_bytes", table.held_bytes}};
   if (learned)
-    json.update({{"held_bytes", table.held_bytes},
-                 {"optimizer", name_of(table.spec.optimizer.optimizer)},
+    json.update({{"optimizer", name_of(table.spec.optimizer.optimizer)},
                  {"run", fmt::format("{:016x}", table.run)},
                  {"attempt", table.attempt},
                  {"ranks", table.ranks},
@@ -191,7 +191,7 @@ void add_state(Families& all, const ServerStatus::State& state) {
     return Family(name, help, prometheus::MetricType::Gauge, "hopfeed_state_");
   };
   Family bytes = gauge("bytes", "Indexes and written rows of tables of state");
-  Family held = gauge("held_bytes", "Sums of some ranks that wait for those of the others");
+  Family held = gauge("held_bytes", "What waits for other ranks, or for the files of a checkpoint");
   Family written = gauge("rows_written", "Rows of tables of state that take memory");
   Family steps = gauge("steps_applied", "Steps that learned tables have applied");
   for (const StateAnswers::ServedTable& served : state.tables) {
@@ -200,8 +200,8 @@ void add_state(Families& all, const ServerStatus::State& state) {
         {"dataset", state_title(served.dataset->meta())}, {"table", table.spec.name}};
     bytes.add(static_cast<double>(table.bytes), labels);
     written.add(static_cast<double>(table.written), labels);
-    if (table.spec.kind != TableSpec::Kind::kEmbedding) continue;
     held.add(static_cast<double>(table.held_bytes), labels);
+    if (table.spec.kind != TableSpec::Kind::kEmbedding) continue;
     steps.add(static_cast<double>(table.steps_applied), labels);
   }
   for (Family* family : {&bytes, &held, &written, &steps}) all.push(std::move(*family));
