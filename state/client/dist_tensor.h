@@ -32,8 +32,8 @@ class DistTensor {
   /// StateNetwork throws, as all functions below. Any thread.
   void pull(std::span<const std::int64_t> ids, std::byte* out) const;
   /// Puts rows in place of those that are there, the last one where an id is there twice. It returns when the
-  /// owners have done so; one that holds as much as it can while it writes a checkpoint is asked again. Throws
-  /// kBusy where that takes longer than `run` waits for a rank. Any thread, one after the other.
+  /// owners have done so; one that holds as much as it can while it writes a checkpoint is asked again.
+  /// Throws kBusy where that takes longer than `run` waits for a rank. Any thread, one after the other.
   void push(std::span<const std::int64_t> ids, std::span<const std::byte> rows);
   /// Adds rows to those that are there.
   void add(std::span<const std::int64_t> ids, std::span<const std::byte> rows);
