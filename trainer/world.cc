@@ -154,7 +154,8 @@ World::World(const WorldOptions& options) : timeout_(options.timeout) {
   translate_torch_errors("joining the other trainers", [&] {
     const TorchrunEnvironment here = env.value_or(TorchrunEnvironment{});
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
-    if (env) store = connect_store(here, options.timeout);
+    const std::chrono::milliseconds joins_within = options.joins_within.value_or(options.timeout);
+    if (env) store = connect_store(here, joins_within);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank_, size_);
     const auto add_nccl = [&] {
       const int gpu = options.device.is_cuda() ? options.device.index() : here.local.rank;
@@ -162,7 +163,8 @@ World::World(const WorldOptions& options) : timeout_(options.timeout) {
                         make_nccl(store, here, gpu, options.timeout));
     };
     if (nccl) add_nccl();
-    const auto gloo = make_gloo(store, here, options.timeout);
+    const auto gloo = make_gloo(store, here, joins_within);
+    gloo->setTimeout(options.timeout);
     group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
     connection_ = std::make_unique<WorldConnection>(WorldConnection{store, group});
     if (nccl) return;

@@ -20,7 +20,8 @@ struct WorldOptions {
   torch::Device device =
       torch::kCPU;  // of the tensors that ranks exchange beside those on the CPU (device.h)
   std::chrono::milliseconds timeout{300'000};  // a call that waits longer for another trainer throws
-  std::optional<std::int64_t> expected_size;   // refuse to start with another number of trainers
+  std::optional<std::chrono::milliseconds> joins_within;  // for the others to start; none: the timeout
+  std::optional<std::int64_t> expected_size;              // refuse to start with another number of trainers
 };
 
 /// Every call that moves data must be made by all ranks in the same order; a trainer that died or does not

@@ -72,7 +72,8 @@ PeerOptions owners_at(const std::string& addresses) {
 }
 
 void run(char** argv) {
-  World world({.timeout = std::chrono::milliseconds(std::stoll(argv[5]))});
+  World world(
+      {.timeout = std::chrono::milliseconds(std::stoll(argv[5])), .joins_within = std::chrono::seconds(60)});
   const std::string dataset = argv[1];
   TrainingOptions options = testing::small_training(dataset);
   options.loader.batch.dataset_ids = true;
