@@ -38,6 +38,8 @@ Error as_error(const std::exception_ptr& thrown) {
   } catch (const std::exception& error) {
     const std::string what = error.what();
     return {ErrorCode::kIo, what.substr(0, what.find('\n'))};
+  } catch (...) {  // by a signal, which is no error to the rank that got it
+    return {ErrorCode::kPeerDied, "it was asked to stop"};
   }
 }
 

@@ -3,7 +3,7 @@
 // raw float32. `gradient_rank --embedding STEPS OUT` steps a table with gradients that differ by rank, and
 // every rank writes its table to OUT.RANK. `gradient_rank --die RANK` joins, makes one sum, and then that
 // rank dies where the others wait for it. `gradient_rank --together` does work that takes several times as
-// long as ranks wait for each other, and then work that rank 1 cannot do.
+// long as ranks wait for each other, work in which rank 0 is asked to stop, and work that rank 1 cannot do.
 #include <signal.h>
 
 #include <cstdio>
@@ -78,6 +78,23 @@ void lose_a_rank(World& world, std::int64_t doomed) {
   world.sum({1.0});
 }
 
+/// What a stop signal throws is no std::exception.
+struct Stopped {};
+
+/// Returns what this rank hears of work in which rank 0 is asked to stop.
+std::string heard_of_a_stop(World& world) {
+  try {
+    do_together(world, [&] {
+      if (world.rank() == 0) throw Stopped{};
+    });
+  } catch (const Stopped&) {
+    return "its own";
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kPeerDied ? error.what() : "another code";
+  }
+  return "nothing";
+}
+
 void work_long(World& world) {
   std::int64_t told = 0, done = 0;
   const auto work = [&] {
@@ -89,6 +106,9 @@ void work_long(World& world) {
                 [&](std::chrono::seconds) { ++told; });
   do_together(world, [&] { ++done; });
   if (done != 2 || told < 2 * world.size()) throw Error(ErrorCode::kIo, "it was not done, or not told");
+  const std::string heard = heard_of_a_stop(world);
+  if (heard != (world.rank() == 0 ? "its own" : "rank 0: it was asked to stop"))
+    throw Error(ErrorCode::kIo, "of a stop it heard " + heard);
   do_together(world, [&] {
     if (world.rank() == 1) throw Error(ErrorCode::kNoSpace, "the disk is full");
   });
@@ -100,7 +120,8 @@ void work_long(World& world) {
 int main(int argc, char** argv) {
   try {
     const std::string first = argc > 1 ? argv[1] : "";
-    hopfeed::World world({.timeout = std::chrono::seconds(first == "--together" ? 3 : 30)});
+    hopfeed::World world({.timeout = std::chrono::seconds(first == "--together" ? 3 : 30),
+                          .joins_within = std::chrono::seconds(60)});
     if (first == "--embedding")
       hopfeed::write_table(world, std::stoll(argv[2]), argv[3]);
     else if (first == "--together")
