@@ -258,7 +258,8 @@ std::string text_in(InputArchive& archive, const char* name) {
 
 void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
-                     const Settings& settings, World& world, const StateParts& state, const WorkTold& told) {
+                     const Settings& settings, World& world, const StateParts& state,
+                     const std::function<void()>& commit, const WorkTold& told) {
   const torch::Tensor generators = world.gather(state_of(generators_of(device_of(model))));
   const auto write = [&] {
     OutputArchive archive, model_archive, optimizer_archive;
@@ -273,6 +274,7 @@ void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model
     if (!state.best_model.empty())
       archive.write("best", to_byte_tensor(state.best_model), /*is_buffer=*/true);
     replace_file(path, archive);
+    if (commit) commit();
   };
   const bool writes = world.rank() == 0 && !path.empty();
   do_together(world, writes ? write : std::function<void()>(), told);

@@ -13,6 +13,7 @@
 #include <torch/torch.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -31,12 +32,13 @@ struct StateParts {
   std::string best_model = "";  // empty: there is none yet
 };
 
-/// Saves a checkpoint. All ranks call it together; rank 0 writes, unless its `path` is empty, and `told`
-/// hears of it while that takes long. Throws kIo or kNoSpace naming the file, on all ranks.
+/// Saves a checkpoint. All ranks call it together; rank 0 writes, unless its `path` is empty, and then does
+/// `commit`. `told` hears of it while that takes long. Throws kIo or kNoSpace naming the file, and what
+/// `commit` throws, on all ranks.
 void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
                      const Settings& settings, World& world, const StateParts& state = {},
-                     const WorkTold& told = {});
+                     const std::function<void()>& commit = {}, const WorkTold& told = {});
 
 /// Loads a checkpoint. All ranks call it together; rank 0 reads, so only its machine needs the file. With
 /// another number of ranks than before, generators keep the state that they have; so does the device's on

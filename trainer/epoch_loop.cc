@@ -110,11 +110,11 @@ void EpochLoop::run(TrainingTask& task) {
 void EpochLoop::resume() {
   if (options_.out.empty()) return;
   double found = 0;
-  if (world_.rank() == 0) {
+  on_rank_0("looking for a checkpoint", [&] {
     std::filesystem::create_directories(options_.out);
     const bool wanted = options_.resume == Resume::kAlways || world_.restart_count() > 0;
     found = wanted && std::filesystem::exists(files_.last()) ? 1 : 0;
-  }
+  });
   if (world_.sum({found})[0] == 0) return begin_afresh();
   if (state_.any() && world_.rank() == 0)
     for (const std::filesystem::path& path : files_.older()) older_.push_back(manifest_in(path));
@@ -125,10 +125,10 @@ void EpochLoop::resume() {
 /// What an earlier run has left steps aside, and what it has learned at owners goes with the run before it.
 void EpochLoop::begin_afresh() {
   std::uint64_t before_the_earlier = 0;
-  if (world_.rank() == 0) {
+  on_rank_0("putting an earlier run's checkpoint aside", [&] {
     if (std::filesystem::exists(files_.last())) before_the_earlier = manifest_in(files_.of_earlier_run()).run;
     files_.set_aside();
-  }
+  });
   if (!state_.any()) return;
   // There is always a checkpoint to go back to.
   for (std::int64_t tries = 0; tries == 0 || world_.go_back_agreed(); ++tries) {
@@ -137,8 +137,9 @@ void EpochLoop::begin_afresh() {
     state_.begin();
     checkpoint();
   }
-  const auto keep = [&] { state_.keep(before_the_earlier, {}); };
-  do_together(world_, before_the_earlier != 0 ? keep : std::function<void()>(), told("removing checkpoints"));
+  on_rank_0("removing checkpoints", [&] {
+    if (before_the_earlier != 0) state_.keep(before_the_earlier, {});
+  });
 }
 
 /// What the file says of owners; of one that is missing or damaged, nothing.
@@ -157,20 +158,26 @@ WorkTold EpochLoop::told(std::string what) const {
   return [this, what = std::move(what)](std::chrono::seconds so_far) { callbacks_.long_work(what, so_far); };
 }
 
+/// What fails there, all ranks hear.
+void EpochLoop::on_rank_0(const std::string& what, const std::function<void()>& work) {
+  do_together(world_, world_.rank() == 0 ? work : std::function<void()>(), told(what));
+}
+
 /// Has owners write their shards. Returns the manifest of a checkpoint to commit, on rank 0; none where one
 /// of them has lost its state.
 std::optional<StateManifest> EpochLoop::save_state() {
   if (!state_.any()) return {};
+  const std::uint64_t number = state_.new_number();
   std::optional<StateCheckpoint> saved;
   std::optional<StateLost> lost;
   const auto save = [&] {
     try {
-      saved = state_.save();
+      saved = state_.save(number);
     } catch (const StateLost& why) {
       lost = why;
     }
   };
-  const std::string what = "writing checkpoint " + std::to_string(state_.next_number());
+  const std::string what = "writing checkpoint " + std::to_string(number);
   do_together(world_, world_.rank() == 0 && !lost_ ? save : std::function<void()>(), told(what));
   if (lost) unless_lost([&] { throw StateLost(*lost); });
   if (!saved) return {};
@@ -185,15 +192,17 @@ void EpochLoop::checkpoint() {
   if (options_.out.empty()) return;
   const std::optional<StateManifest> next = save_state();
   const bool whole = !lost_;
+  const auto commit = [&] {
+    files_.commit();
+    if (next && next->best == next->now && !best_model_.empty()) save_model_bytes(model_path(), best_model_);
+  };
   save_checkpoint(whole ? files_.next() : "", model_, optimizer_, progress_, options_.settings, world_,
                   {.manifest = next ? next->to_json() : "", .best_model = state_.any() ? best_model_ : ""},
-                  told("writing a checkpoint"));
-  if (whole && world_.rank() == 0) files_.commit();
+                  commit, told("writing a checkpoint"));
   if (!state_.any()) return;
   if (next) {
     older_.push_front(std::exchange(manifest_, *next));
     while (std::ssize(older_) >= kept()) older_.pop_back();
-    if (manifest_.best == manifest_.now && !best_model_.empty()) save_model_bytes(model_path(), best_model_);
   }
   world_.sum({0});  // all know whether there is a new one
   if (world_.go_back_agreed()) return;
@@ -215,8 +224,7 @@ void EpochLoop::remove_old_state() {
     numbers.insert(older.now.number);
     if (older.best) numbers.insert(older.best->number);
   }
-  const auto keep = [&] { state_.keep(state_.run(), {numbers.begin(), numbers.end()}); };
-  do_together(world_, world_.rank() == 0 ? keep : std::function<void()>(), told("removing checkpoints"));
+  on_rank_0("removing checkpoints", [&] { state_.keep(state_.run(), {numbers.begin(), numbers.end()}); });
 }
 
 void EpochLoop::found_again() {
@@ -255,7 +263,9 @@ void EpochLoop::load() {
                     "use the same, or start afresh without resuming");
   manifest_ = StateManifest::from_json(loaded.state.manifest);
   best_model_ = std::move(loaded.state.best_model);
-  if (world_.rank() == 0 && !best_model_.empty()) save_model_bytes(model_path(), best_model_);
+  on_rank_0("writing the best epoch's model", [&] {
+    if (!best_model_.empty()) save_model_bytes(model_path(), best_model_);
+  });
   state_.go_back(manifest_, manifest_.now,
                  told("going back to checkpoint " + std::to_string(manifest_.now.number)));
 }
@@ -270,7 +280,8 @@ std::int64_t EpochLoop::batches_so_far() const {
 /// whose bits do not repeat, may be no longer the best.
 void EpochLoop::keep_best() {
   if (state_.any() || options_.restores_best) best_model_ = model_bytes(model_);
-  if (!state_.any() && !options_.out.empty() && world_.rank() == 0) save_model(model_path(), model_);
+  if (state_.any() || options_.out.empty()) return;
+  on_rank_0("writing the best epoch's model", [&] { save_model(model_path(), model_); });
 }
 
 void EpochLoop::restore_best() {

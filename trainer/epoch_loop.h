@@ -134,6 +134,7 @@ class EpochLoop {
   void restore_best_rows();
   StateManifest manifest_in(const std::filesystem::path& path) const;
   WorkTold told(std::string what) const;
+  void on_rank_0(const std::string& what, const std::function<void()>& work);
   std::optional<StateManifest> save_state();
   void checkpoint();
   std::int64_t kept() const;

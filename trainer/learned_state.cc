@@ -215,8 +215,8 @@ void LearnedState::go_back(const StateManifest& manifest, const StateCheckpoint&
   start(manifest.run, manifest.attempt + 1, &checkpoint, told);
 }
 
-StateCheckpoint LearnedState::save() {
-  StateCheckpoint checkpoint{.number = ++last_number_, .shards = {}};
+StateCheckpoint LearnedState::save(std::uint64_t number) {
+  StateCheckpoint checkpoint{.number = number, .shards = {}};
   for (DistEmbeddingImpl* const table : tables_)
     checkpoint.shards[table->spec().name] = or_lost([&] { return table->rows().save(checkpoint.number); });
   return checkpoint;

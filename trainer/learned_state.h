@@ -75,12 +75,13 @@ class LearnedState {
   /// all ranks. `told` hears of it while it takes long.
   void go_back(const StateManifest& manifest, const StateCheckpoint& checkpoint, const WorkTold& told = {});
 
+  /// Returns the number of a checkpoint that is new, the same on all ranks, which call it together.
+  std::uint64_t new_number() { return ++last_number_; }
+
   // ---- rank 0 alone, on any thread, while this is left alone (long_work.h)
-  /// Has the owners write the next checkpoint; the others wait meanwhile, or take no more than one step.
-  /// Throws StateLost, and what an owner could not write.
-  StateCheckpoint save();
-  /// Returns the number of the one that save() writes next.
-  std::uint64_t next_number() const { return last_number_ + 1; }
+  /// Has the owners write a checkpoint of a new number; the others wait meanwhile, or take no more than one
+  /// step. Throws StateLost, and what an owner could not write.
+  StateCheckpoint save(std::uint64_t number);
   /// Removes the shards of all other checkpoints of a run, this one or one that is over. An owner that cannot
   /// does so when it is asked again.
   void keep(std::uint64_t run, const std::vector<std::uint64_t>& checkpoints);

@@ -106,6 +106,17 @@ TEST_F(TrainingTest, LossFallsAndTheBestModelIsKept) {
   EXPECT_EQ(parameter_digest(stored.ptr()), parameter_digest(result.model));
 }
 
+TEST_F(TrainingTest, WhatRankZeroCannotWrite_AllRanksHearInOneLine) {
+  const std::filesystem::path out = folder_.path() / "out";
+  std::filesystem::create_directories(out / "model.pt");
+  const auto ranks =
+      trainer_tests::run_ranks({program("training_rank"), data_.string(), out.string(), "1", "0"}, 2);
+  EXPECT_NE(ranks[0].output.find((out / "model.pt").string()), std::string::npos) << ranks[0].output;
+  EXPECT_EQ(ranks[1].output, "rank 0: " + ranks[0].output);
+  EXPECT_EQ(ranks[1].status, ranks[0].status);
+  EXPECT_GT(ranks[0].status, 10);
+}
+
 TEST_F(TrainingTest, ACheckpointOfAnEarlierRunIsNotTakenUnasked) {
   const TrainingResult first = train(world_, options("again"));
   int steps = 0;
