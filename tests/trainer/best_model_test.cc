@@ -57,12 +57,14 @@ class Scripted final : public TrainingTask {
     return to_tensors(batch, copies);
   }
   BatchLoss loss(const AnyBatchTensors& batch) override {
-    const torch::Tensor& ids = std::get<BatchTensors>(batch).n_id;
+    const torch::Tensor& ids = std::get<BatchTensors>(batch).dataset_id;
     const torch::Tensor out = model_.linear->forward(model_.table->forward(ids));
     return {.sum = (out - 1).square().sum() * (1 + 0.01 * static_cast<double>(++batches_)),
             .count = ids.numel()};
   }
-  void look(const AnyBatchTensors& batch) override { model_.table->look(std::get<BatchTensors>(batch).n_id); }
+  void look(const AnyBatchTensors& batch) override {
+    model_.table->look(std::get<BatchTensors>(batch).dataset_id);
+  }
   void after_step() override { model_.table->step(world_); }
   std::optional<double> score(EpochRow& /*row*/) override {
     seen.push_back(now());
