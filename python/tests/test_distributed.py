@@ -448,8 +448,9 @@ class TestState:
             hd.DistNodeDataLoader(g, range(200), hd.NeighborSampler([3]), **arguments) as original,
             hd.DistNodeDataLoader(g, range(200), hd.NeighborSampler([3]), dataset_ids=True, **arguments) as own,
         ):
-            for (these, *_), (those, *_) in zip(original, own):
-                assert not torch.equal(these, those) and torch.equal(one.weight(these), other.weight(those))
+            for (these, *_), (same, _, blocks) in zip(original, own):
+                those = blocks[0].srcdata["dataset_id"]
+                assert torch.equal(these, same) and not torch.equal(these, those) and torch.equal(one.weight(these), other.weight(those))
 
     @pytest.mark.parametrize(
         ("make", "message"),
@@ -475,7 +476,7 @@ class TestState:
         before = hopfeed.state.connect(two.addresses)
         hopfeed.torch.DistEmbedding(before, "again", "node", 3, run=77)
         hd.initialize(**two.places()["servers"])
-        with pytest.raises(hopfeed.InvalidError, match="is learned by another run"):
+        with pytest.raises(hopfeed.BusyError, match="is learned by another run"):
             hd.optim.SparseAdam([hd.DistEmbedding(2000, 3, "again")], lr=0.001)
         hd.initialize(**two.places()["servers"], restart=1)
         timer = threading.Timer(1, before.close)

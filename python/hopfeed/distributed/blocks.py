@@ -151,7 +151,7 @@ def blocks_of(batch: Batch, meta: Mapping[str, Any]) -> list[Block]:
         src, rows = {}, {}
         for key, ids in hop.src_ids.items():
             store = batch[key]
-            src[key] = {ID: ids} | {name: store[name][: len(ids)] for name in node_attrs[key] if name in store}
+            src[key] = {ID: ids} | {name: store[name][: len(ids)] for name in ("dataset_id", *node_attrs[key]) if name in store}
         for edge, index in hop.edges.items():
             store = batch[edge]
             rows[edge] = {name: store[name][: index.shape[1]] for name in edge_attrs[edge] if name in store}

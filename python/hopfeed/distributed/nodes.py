@@ -189,7 +189,7 @@ class Nodes:
         parts = [np.empty(0, np.int64)]
         for begin in range(0, len(ids), _IDS):
             options = {"attrs": [], "dataset_ids": True}
-            parts += [batch[node_type].n_id.clone().numpy() for batch in self._batches(node_type, ids[begin : begin + _IDS], 1 << 16, **options)]
+            parts += [batch[node_type].dataset_id.clone().numpy() for batch in self._batches(node_type, ids[begin : begin + _IDS], 1 << 16, **options)]
         return np.concatenate(parts)
 
     def _batches(self, node_type: str, ids: Array, batch_size: int, **options: Any) -> Iterator[Batch]:

@@ -16,7 +16,7 @@ import hopfeed.state
 from hopfeed.dist_embedding import DistEmbedding as Rows
 from hopfeed.distributed.nodes import Nodes
 from hopfeed.distributed.place import here, rank_and_world
-from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.errors import BusyError, InvalidError, UnsupportedError
 
 # Seconds after which owners know that the processes of a run are gone, which was begun again meanwhile.
 _LEFT_WITHIN = 8
@@ -100,7 +100,7 @@ class DistEmbedding(torch.nn.Module):
         part_policy: DGL's; refused: ``ntype`` says which nodes.
         ntype: they are of this type; by default the one that has so many nodes.
         seed: of first values.
-        dataset_ids: it is called with dataset ids, as loaders give them with ``dataset_ids=True``. Where servers sample, original ids
+        dataset_ids: it is called with dataset ids: ``blocks[0].srcdata["dataset_id"]`` of loaders with ``dataset_ids=True``. Where servers sample, original ids
             are translated by a table of 8 bytes a node, which the first lookup fetches; this does without.
         options: ``restore``, ``run``, ``attempt``, ``timeout`` of ``hopfeed.torch.DistEmbedding``.
     """
@@ -136,8 +136,8 @@ class DistEmbedding(torch.nn.Module):
         while self._rows is None:
             try:
                 self._rows = Rows(here().connected_owners(), self.name, self._ids.node_type, self.embedding_dim, **options)
-            except InvalidError as error:
-                if "is learned by another run" not in str(error) or time.monotonic() >= until:
+            except BusyError:  # another run learns it
+                if time.monotonic() >= until:
                     raise
                 time.sleep(0.5)
         self._rows.train(self.training)
