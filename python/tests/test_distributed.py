@@ -21,6 +21,7 @@ torch = pytest.importorskip("torch")
 import hopfeed.distributed as hd  # noqa: E402
 import hopfeed.torch  # noqa: E402
 from hopfeed.distributed import split  # noqa: E402
+from hopfeed.distributed.nodes import Nodes  # noqa: E402
 from hopfeed.distributed.refused import OF_BOOK, OF_GRAPH, OF_PACKAGE  # noqa: E402
 
 PLACES = ("alone", "first", "second", "servers")
@@ -58,14 +59,14 @@ class TestPlace:
             monkeypatch.setenv(f"HOPFEED_{name}", value)
         place = hd.initialize()
         assert (place.data, place.peers, place.servers, place.owners, place.restart) == ("/data", ["a:1", "b:2"], [], ["a:1", "b:2"], 2)
-        assert place.stream() == {
+        assert place.stream(None) == {
             "dataset": "/data", "peers": ["a:1", "b:2"], "peer_token_file": "token", "peer_ca": "ca", "peer_connect_timeout": 30
         }  # fmt: skip
         place = hd.initialize(data="/mine", peers="c:3", owners=["d:4"], token_file="other", restart=0)
         assert (place.data, place.peers, place.owners, place.token_file, place.tls_ca, place.restart) == ("/mine", ["c:3"], ["d:4"], "other", "ca", 0)
         place = hd.initialize(servers="e:5,f:6", owners="servers")  # what is said of a folder is passed over
         assert (place.data, place.peers, place.owners) == (None, [], ["e:5", "f:6"])
-        assert place.stream() == {"servers": ["e:5", "f:6"], "token_file": "token", "tls_ca": "ca", "connect_timeout": 30}
+        assert place.stream(None) == {"servers": ["e:5", "f:6"], "token_file": "token", "tls_ca": "ca", "connect_timeout": 30}
 
     @pytest.mark.parametrize(
         ("told", "arguments", "message"),
@@ -96,11 +97,13 @@ class TestPlace:
         hd.initialize(data=two.whole)
         with pytest.raises(hopfeed.InvalidError, match="has the dataset 'generated', and not 'papers'"):
             hd.DistGraph("papers")
+        assert hd.DistGraph().name == "generated"  # what was wrong is forgotten
         with pytest.raises(hopfeed.UnsupportedError, match="part_config is given"):
             hd.DistGraph("generated", part_config="x.json")
         hd.initialize(servers=two.addresses)
         with pytest.raises(hopfeed.NotFoundError, match="papers"):
             hd.DistGraph("papers")
+        assert hd.DistGraph().num_nodes() == 2000
 
     def test_no_owners_is_one_line(self, small: Path) -> None:
         hd.initialize(data=small)
@@ -417,6 +420,13 @@ class TestState:
         counts = hd.DistTensor((2000,), "int64", f"counts-{place}")
         counts.add([4, 4, 9], [1, 1, 5])
         assert counts[[4, 9, 0]].tolist() == [2, 5, 0] and counts.shape == (2000,) and len(counts) == 2000
+
+    def test_one_table_of_ids_serves_all(self, two: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+        hd.initialize(**two.places()["servers"])
+        one, other = (hd.DistTensor((2000, 1), "int64", name) for name in ("one", "other"))
+        hd.DistGraph("generated").get_partition_book().partid2nids(0)
+        monkeypatch.setattr(Nodes, "_asked_dataset_ids", None)  # nobody asks the servers again
+        assert one[[3]].tolist() == other[[1999]].tolist() == [[0]]
 
     @pytest.mark.parametrize(("place", "optimizer"), [("alone", "SparseAdam"), ("first", "SparseAdagrad"), ("servers", "SparseAdam"), ("servers", "SparseSGD")])
     def test_rows_learn_what_torch_learns(self, two: Machines, place: str, optimizer: str) -> None:

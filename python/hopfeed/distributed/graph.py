@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from hopfeed.batch import EdgeType
-from hopfeed.distributed.nodes import Nodes
+from hopfeed.distributed.nodes import Nodes, nodes_of
 from hopfeed.distributed.partition_book import PartitionBook
 from hopfeed.distributed.place import here
 from hopfeed.distributed.refused import OF_GRAPH, refuse
@@ -37,10 +37,7 @@ class DistGraph:
         for name, given in (("part_config", part_config), ("gpb", gpb)):
             if given is not None:
                 raise UnsupportedError(f"{name} is given, and the dataset tells its partitions itself; leave {name} out")
-        place = here()
-        if graph_name is not None:
-            place.graph_name = graph_name
-        self._nodes = Nodes(place)
+        self._nodes = nodes_of(here(), graph_name)
 
     @property
     def name(self) -> str:

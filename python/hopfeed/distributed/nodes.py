@@ -29,14 +29,15 @@ Array = np.ndarray[Any, Any]
 
 class Nodes:
     """Args:
-        place: where the graph is, and what its name is.
+        place: where the graph is.
+        name: of the dataset, or its fingerprint; None: the one that is there.
 
     Raises:
         InvalidError: the folder has another dataset. NotFoundError: the servers have none of that name.
     """
 
-    def __init__(self, place: Place) -> None:
-        self.place, self._stream, name = place, place.stream(), place.graph_name
+    def __init__(self, place: Place, name: str | None) -> None:
+        self.place, self._stream = place, place.stream(name)
         self._dataset: Dataset | None = None
         if place.servers:
             self.meta: dict[str, Any] = _core.served_meta(self._stream)
@@ -201,6 +202,16 @@ class Nodes:
             options["num_workers"] = 0
         with hopfeed.torch.Loader(**self._stream, **options, shuffle=False) as loader:
             yield from loader
+
+
+def nodes_of(place: Place, name: str | None = None) -> Nodes:
+    """Those of the graph that was opened last, or of the one of this name, which that is from now on. Raises as :class:`Nodes`."""
+    nodes: Nodes | None = place.nodes
+    if nodes is None or name not in (None, nodes.meta["name"], nodes.meta["fingerprint"]):
+        place.nodes = nodes = Nodes(place, name)
+    if name is not None:
+        place.graph_name = name
+    return nodes
 
 
 def _only(metas: list[dict[str, Any]], kind: str, names: list[Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class Place:
         restart: how often the run was begun again.
         num_workers: sampling processes of each trainer, where it samples itself.
         graph_name: of the dataset, once a ``DistGraph`` was opened by its name.
+        nodes: of the graph that was opened last, for all that ask for it (:func:`hopfeed.distributed.nodes.nodes_of`).
     """
 
     data: str | None = None
@@ -40,13 +41,14 @@ class Place:
     restart: int = 0
     num_workers: int = 1
     graph_name: str | None = None
+    nodes: Any = field(default=None, repr=False)
     _owners: hopfeed.state.Owners | None = field(default=None, repr=False)
 
-    def stream(self) -> dict[str, Any]:
-        """The options of a stream that say where its batches come from."""
+    def stream(self, name: str | None) -> dict[str, Any]:
+        """The options of a stream that say where its batches come from; ``name``: of the dataset at servers that have several."""
         if self.servers:
             remote = {"token_file": self.token_file, "tls_ca": self.tls_ca, "connect_timeout": _PATIENCE}
-            return _given({"dataset": self.graph_name, "servers": self.servers, **remote})
+            return _given({"dataset": name, "servers": self.servers, **remote})
         options: dict[str, Any] = {"dataset": self.data}
         if self.peers:
             options |= {"peers": self.peers, "peer_token_file": self.token_file, "peer_ca": self.tls_ca, "peer_connect_timeout": _PATIENCE}

@@ -13,7 +13,7 @@ import torch
 
 from hopfeed.batch import EdgeType
 from hopfeed.distributed.graph import LinkMask, NodeMask
-from hopfeed.distributed.nodes import Nodes
+from hopfeed.distributed.nodes import nodes_of
 from hopfeed.distributed.partition_book import PartitionBook, begin_of, partition_of_rank
 from hopfeed.distributed.place import here, rank_and_world
 from hopfeed.errors import InvalidError, UnsupportedError
@@ -100,7 +100,7 @@ def pairs_of(name: str, given: Any) -> Array:
 def _book(given: PartitionBook | None) -> PartitionBook:
     if given is not None and not isinstance(given, PartitionBook):
         raise InvalidError(f"partition_book is {given!r}; give g.get_partition_book()")
-    return PartitionBook(Nodes(here())) if given is None else given
+    return PartitionBook(nodes_of(here())) if given is None else given
 
 
 def _positions(partitions: Array, count: int, rank: int, world_size: int, force_even: bool) -> Array:

@@ -14,7 +14,7 @@ import torch
 
 import hopfeed.state
 from hopfeed.dist_embedding import DistEmbedding as Rows
-from hopfeed.distributed.nodes import Nodes
+from hopfeed.distributed.nodes import nodes_of
 from hopfeed.distributed.place import here, rank_and_world
 from hopfeed.errors import BusyError, InvalidError, UnsupportedError
 
@@ -173,7 +173,7 @@ class _Ids:
     """Original ids of a node type to dataset ids."""
 
     def __init__(self, count: Any, node_type: str | None) -> None:
-        self._nodes = Nodes(here())
+        self._nodes = nodes_of(here())
         metas = self._nodes.meta["node_types"]
         found = [node["name"] for node in metas if node["count"] == count and node_type in (None, node["name"])]
         if len(found) != 1:
