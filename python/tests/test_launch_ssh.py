@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from hopfeed.launch.plan import TRAINERS
 from hopfeed.programs import program
 from ssh_hosts import NETWORK, SshHost, SshHosts, why_not
 
@@ -437,6 +438,16 @@ def test_a_command_that_does_not_exist(launch: Callable[..., Launched]) -> None:
 def test_a_trainer_that_fails_at_once(launch: Callable[..., Launched]) -> None:
     run = launch("sh", "-c", "test $RANK = 1 || exec sleep 1000; echo what a pity >&2; exit 3")
     assert only_line(run) == "node2: trainer-1 ended with exit code 3: what a pity"
+    assert run.report()["outcome"] == "failed"
+
+
+def test_ctrl_c_while_a_failed_run_is_ending_loses_no_words(launch: Callable[..., Launched]) -> None:
+    run = launch("sh", "-c", "test $RANK = 1 && exit 3; trap '' TERM; echo begun; while :; do sleep 0.1; done")
+    run.wait_until("node1", "trainer-0", "begun")
+    run.wait_until("node2", TRAINERS, "exitcode")
+    time.sleep(1.5)  # the failure has settled, and trainer-0 has 3 s to end
+    run.process.send_signal(signal.SIGINT)
+    assert run.complaint() == (1, ["node2: trainer-1 ended with exit code 3: it said nothing"])
     assert run.report()["outcome"] == "failed"
 
 

@@ -100,8 +100,8 @@ class Machine:
             return None
         rank, code = self._failed
         trainer = f"trainer-{rank}"
-        if rank is not None and trainer in self.processes:
-            return RunFailed(f"{self.name}: {trainer} {ending(code)}: {self.processes[trainer].last_line()}")
+        if trainer in self.plan.pipes:
+            return RunFailed(f"{self.name}: {trainer} {ending(code)}: {self.processes.get(trainer, Process()).last_line()}")
         told = next((line for line in reversed(process.last) if "Error" in line), process.last_line())
         return RunFailed(f"{self.name}: torchrun {ending(process.code)}: {told}")
 

@@ -97,10 +97,10 @@ async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict
     def interrupt() -> None:
         nonlocal asked
         asked += 1
-        if asked == 1 and not going.done():
-            run.stop()
-        else:
+        if run.ending or asked > 1:
             run.kill()
+        else:
+            run.stop()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

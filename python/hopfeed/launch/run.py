@@ -47,6 +47,9 @@ class Run:
         secrets: files of the run, by name.
         tell: gets what happens, a line each, with the host's name in front.
         watched: the epoch's progress is wanted.
+
+    Attributes:
+        ending: ``end`` has begun, after which ``stop`` says nothing.
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class Run:
         self.times: dict[str, float] = {}
         self._begin = time.monotonic()
         self._pings: asyncio.Task[None] | None = None
-        self._stopped = self._ending = False
+        self._stopped = self.ending = False
 
     def _machine(self, host: HostPlan, version: str, on_line: Callable[[Machine, str, str], None]) -> Machine:
         machine = Machine(host, version, lambda name, text: on_line(machine, name, text), self._changed.set)
@@ -103,7 +106,7 @@ class Run:
 
     async def end(self, grace: float) -> None:
         """Ends all that runs, trainers first, then the agents. Never raises."""
-        self._ending = True
+        self.ending = True
         for machine in self.machines:
             machine.closing = True
             machine.state = machine.state if machine.gone else "ending"
@@ -238,16 +241,28 @@ class Run:
             machine.forget_trainers()
         until = time.monotonic() + _COMES_BACK_WITHIN
         while lost := [m for m in self.machines if m.lost is not None or m.refused is not None]:
-            await asyncio.gather(*(m.session.close(1 if m.gone else self.reaching.grace + _SLACK) for m in lost if m.session is not None))
+            closing = [asyncio.create_task(m.session.close(1 if m.gone else self.reaching.grace + _SLACK)) for m in lost if m.session is not None]
+            await self._finished(closing)
             try:
                 await self._connect(lost)
                 await self._copy(lost)
             except LaunchError as error:
                 if time.monotonic() > until:
                     raise LaunchError(*(f"{line} ({_COMES_BACK_WITHIN:g} s after it was lost)" for line in error.lines)) from error
-                await asyncio.sleep(1)
+                await self._wait(lambda: False, 1)
 
     # ---- waiting
+
+    async def _finished(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """Until these have ended, each of which has a deadline of its own; who is stopped cancels them."""
+        try:
+            for task in tasks:
+                task.add_done_callback(lambda _: self._changed.set())
+                while not task.done():
+                    await self._change(1)
+        finally:
+            for task in tasks:
+                task.cancel()
 
     async def _wait(self, done: Callable[[], bool], within: float) -> bool:
         """Whether it came in time."""
@@ -265,7 +280,7 @@ class Run:
         except asyncio.TimeoutError:
             pass
         self._changed.clear()
-        if self._stopped and not self._ending:
+        if self._stopped and not self.ending:
             raise asyncio.CancelledError
 
     async def _until(
