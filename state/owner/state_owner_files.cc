@@ -44,7 +44,7 @@ bool makes_sense(const StateQuestion& question) {
   return (saves      ? numbers == 2
           : restores ? numbers == 3
                      : numbers >= 2) &&
-         numbers <= kMostCheckpoints && shards <= (restores ? kMostShards : 0) &&
+         numbers <= kMostCheckpoints && shards <= (restores ? kMostShards : 0) && question.ids[0] >= 1 &&
          std::ranges::all_of(question.ids, [](auto number) { return number >= 0; });
 }
 
