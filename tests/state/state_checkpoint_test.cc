@@ -412,6 +412,17 @@ class AtFiles : public StateCheckpoint {
     for (const TableStatus& table : owners[0]->owner().status()) bytes += table.held_bytes;
     return bytes;
   }
+  /// As somebody asks who has a connection of its own.
+  static Reply asked(StateOwner& owner, const StateHead& head, const std::vector<std::int64_t>& ids,
+                     const std::vector<std::int64_t>& rows = {}) {
+    Reply reply;
+    owner.answer(4,
+                 std::make_shared<RecycledBytes>(write_state_question(
+                     head, ids, rows.size() * sizeof(std::int64_t),
+                     [&](std::byte* out) { std::memcpy(out, rows.data(), rows.size() * sizeof rows[0]); })),
+                 reply.done());
+    return reply;
+  }
   /// Waits until an owner is at its files. Returns the bytes that it holds then, of messages that came twice.
   static std::size_t wait_at_files(const Owners& owners) {
     owners[0]->files().wait();
@@ -555,13 +566,7 @@ TEST_F(AtFiles, WritesBeyondWhatATableHoldsAreAskedAgain_AndLaterOnesGoOn) {
   const TableAtOwners table(network(owners, 3), graph_->whole().meta(), spec, {.run = kRun});
   const auto ask = [&](StateAsk what, std::uint64_t number, const std::vector<std::int64_t>& ids,
                        const std::vector<std::int64_t>& rows) {
-    Reply reply;
-    owner.answer(4,
-                 std::make_shared<RecycledBytes>(write_state_question(
-                     table.head(0, what, number), ids, rows.size() * sizeof(std::int64_t),
-                     [&](std::byte* out) { std::memcpy(out, rows.data(), rows.size() * sizeof rows[0]); })),
-                 reply.done());
-    return reply;
+    return asked(owner, table.head(0, what, number), ids, rows);
   };
   owners[0]->files().hold();
   const Reply saved = ask(StateAsk::kSave, 0, {1, 7}, {});
@@ -581,6 +586,21 @@ TEST_F(AtFiles, WritesBeyondWhatATableHoldsAreAskedAgain_AndLaterOnesGoOn) {
   EXPECT_TRUE(first.came() && second.came());
   add_one(writes);
   EXPECT_EQ(value(writes), 400'003);
+}
+
+TEST_F(AtFiles, AnOwnerThatEndsGivesUpWhatItDoesThere_AndBeginsNothingMore) {
+  StateOwner& owner = owners_[0]->owner();
+  const std::unique_ptr<DistTensor> saved = tensor("saved", 1);
+  const TableAtOwners table(network(owners_, 3), graph_->whole().meta(), saved->spec(), {.run = kRun});
+  files().hold();
+  const StateHead head = table.head(0, StateAsk::kSave, 0);
+  const Reply first = asked(owner, head, {1, 7}), second = asked(owner, head, {2, 8});
+  owner.give_up();
+  files().let_go();
+  for (const Reply& reply : {first, second}) expect_in(reply.error(), "the owner of table 'saved' ends");
+  for (const std::uint64_t checkpoint : {7, 8})
+    EXPECT_FALSE(
+        std::filesystem::exists(shard_path(checkpoint_folder(folder_.path(), kRun, checkpoint), "saved", 0)));
 }
 
 }  // namespace
