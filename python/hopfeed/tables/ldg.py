@@ -20,6 +20,7 @@ from hopfeed.tables.arrays import Array, blocks, created
 from hopfeed.tables.job import Job
 
 ROUNDS = 12
+_STARTS, _TRIALS = 4, 3  # beginnings that are tried side by side, and for how many rounds: they differ much in where they lead
 _ROUND_GAIN = 0.002  # of the edges: a round that saves fewer is the last
 _SLACK = 1.03  # of a partition's share of nodes, and of training nodes
 _BLOCKS = 2048  # of nodes that are placed together
@@ -31,10 +32,11 @@ class Places:
     Args:
         order: nodes in the order that they come in.
         train: which nodes are training nodes, by node.
+        start: of several, which deal out nodes that have no neighbour yet in other ways.
     """
 
-    def __init__(self, parts: int, order: Array, train: Array) -> None:
-        self._parts, self._order, self._train = parts, order, train
+    def __init__(self, parts: int, order: Array, train: Array, start: int = 0) -> None:
+        self._parts, self._order, self._train, self._start = parts, order, train, start
         self.part = np.full(len(order), -1, np.int16)
         self._most = np.array([len(order), max(int(train.sum()), 1)]) / parts * _SLACK + 1
         self.begin_round()
@@ -55,17 +57,17 @@ class Places:
         trains = self._train[nodes]
         full = np.where(trains[:, None], (self._sizes / self._most[:, None]).max(0), self._sizes[0] / self._most[0])
         score = near * (1 - full) - full * 1e-9  # without a neighbour: where there is most room
-        chosen = self._chosen(score, trains)
+        chosen = self._chosen(score, trains, nodes)
         self.part[nodes] = chosen
         self._sizes[0] += np.bincount(chosen, minlength=parts)
         self._sizes[1] += np.bincount(chosen[trains], minlength=parts)
         return int(len(neighbours) - near[np.arange(len(nodes)), chosen].sum())
 
-    def _chosen(self, score: Array, trains: Array) -> Array:
+    def _chosen(self, score: Array, trains: Array, nodes: Array) -> Array:
         """The best partition of each that has room: of those that want one the best stay, the others choose again."""
         chosen = np.full(len(score), -1, np.int64)
         alone = score.max(1) <= 0
-        chosen[alone] = self._dealt(trains[alone])
+        chosen[alone] = self._dealt(trains[alone], nodes[alone])
         room = np.floor(self._most[:, None] - self._sizes) - np.array([np.bincount(chosen[one], minlength=self._parts) for one in (alone, alone & trains)])
         while (left := np.flatnonzero(chosen < 0)).size:
             closed = np.where(trains[left, None], (room <= 0).any(0), room[0] <= 0)
@@ -82,11 +84,12 @@ class Places:
                 room[:, part] -= len(took), trains[took].sum()
         return chosen
 
-    def _dealt(self, trains: Array) -> Array:
+    def _dealt(self, trains: Array, nodes: Array) -> Array:
         """Nodes without neighbours fill up what is emptiest."""
         out = np.empty(len(trains), np.int64)
         for kind in (False, True):
-            sizes, several = self._sizes[int(kind)].copy(), np.flatnonzero(trains == kind)
+            sizes, several = self._sizes[int(kind)], np.flatnonzero(trains == kind)
+            several = several[np.argsort(_mixed(nodes[several].astype(np.uint64), self._start), kind="stable")]
             level = (sizes.sum() + len(several)) / self._parts
             room = np.maximum(np.ceil(level - sizes), 0).astype(np.int64)
             dealt = np.repeat(np.argsort(sizes, kind="stable"), room[np.argsort(sizes, kind="stable")])
@@ -103,14 +106,23 @@ def _cut(job: Job, folder: Path) -> dict[str, Any]:
     begins = np.concatenate([[0], np.cumsum(job.counts)])
     total = int(begins[-1])
     order = np.argsort(_mixed(np.arange(total, dtype=np.uint64), job.options.seed), kind="stable")
-    places = Places(job.options.parts, order, _training(job, begins))
+    train = _training(job, begins)
+    tried = [Places(job.options.parts, order, train, start) for start in range(_STARTS)]
     path = _neighbours(job, folder, order, begins)
     block, cuts = max(1, total // _BLOCKS), list[int]()
     while len(cuts) < ROUNDS:
-        places.begin_round()
-        cuts.append(sum(places.place(*step) for step in _steps(job, path, total, block)))
-        if len(cuts) > 2 and cuts[-2] - cuts[-1] <= _ROUND_GAIN * cuts[0]:
+        elsewhere = [0] * len(tried)
+        for places in tried:
+            places.begin_round()
+        for step in _steps(job, path, total, block):
+            for i, places in enumerate(tried):
+                elsewhere[i] += places.place(*step)
+        cuts.append(min(elsewhere))
+        if len(cuts) == _TRIALS:
+            tried = [tried[elsewhere.index(cuts[-1])]]
+        elif len(cuts) > _TRIALS and cuts[-2] - cuts[-1] <= _ROUND_GAIN * cuts[0]:
             break
+    places = tried[0]
     for i, (begin, end) in enumerate(zip(begins, begins[1:])):
         out = created(folder / f"partition-{i}.npy", np.int32, int(end - begin))
         out[:] = places.part[begin:end]
