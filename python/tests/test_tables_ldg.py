@@ -27,9 +27,9 @@ def import_groups(folder: Path, out: str, assign: str, order: int, threads: int)
     inside = rng.random(6000) < 0.9
     dst = np.where(inside, src % GROUPS + GROUPS * rng.integers(0, EACH, 6000), rng.integers(0, nodes, 6000))
     split = ["train" if i % 16 < 4 else "test" for i in range(nodes)]
-    write_table(pa.table({"id": list(range(nodes)), "split": split}), folder / "nodes", order, 1 + order)
+    write_table(pa.table({"id": list(range(nodes)), "split": split}), folder / f"nodes-{order}", order, 1 + order)
     write_table(pa.table({"s": src, "d": dst}), folder / f"edges-{order}", order, 1 + order)
-    node = {"name": "n", "table": str(folder / "nodes"), "key": "id", "split": "split"}
+    node = {"name": "n", "table": str(folder / f"nodes-{order}"), "key": "id", "split": "split"}
     edge = {"src": "n", "rel": "to", "dst": "n", "table": str(folder / f"edges-{order}"), "src_key": "s", "dst_key": "d"}
     return import_tables(folder / out, nodes=[node], edges=[edge], parts=GROUPS, assign=assign, threads=threads)
 
