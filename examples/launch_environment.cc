@@ -29,6 +29,9 @@ std::vector<std::string> with_launch_environment(std::vector<std::string> words,
   const std::string data = variable("HOPFEED_DATA"), peers = variable("HOPFEED_PEERS"),
                     servers = variable("HOPFEED_SERVERS");
   if (!names(words, "--data") && !names(words, "--servers") && (!data.empty() || !servers.empty())) {
+    require_valid(data.empty() || servers.empty(),
+                  "HOPFEED_DATA and HOPFEED_SERVERS are set: trainers sample for themselves, or servers do; "
+                  "unset one of them");
     const bool here = !data.empty();  // batches are made beside the trainer
     add(here ? "--data" : "--servers", here ? data : servers);
     if (here) add("--peers", peers);

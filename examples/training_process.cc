@@ -198,8 +198,12 @@ int training_main(CommandLine& line, int argc, char** argv, const std::function<
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);  // what goes wrong is said once, by us
   c10::initLogging();
   line.action([&] { translate_torch_errors("training", run); });
-  std::vector<std::string> words =
-      with_launch_environment({argv + 1, argv + argc}, [&](const char* option) { return line.has(option); });
+  std::vector<std::string> words{argv + 1, argv + argc};
+  try {
+    words = with_launch_environment(words, [&](const char* option) { return line.has(option); });
+  } catch (const Error& error) {
+    line.action([error] { throw error; });  // told as all errors are, behind --help
+  }
   std::vector<char*> all{argv[0]};
   for (std::string& word : words) all.push_back(word.data());
   all.push_back(nullptr);

@@ -62,11 +62,13 @@ class TestPlace:
         assert place.stream(None) == {
             "dataset": "/data", "peers": ["a:1", "b:2"], "peer_token_file": "token", "peer_ca": "ca", "peer_connect_timeout": 30
         }  # fmt: skip
-        place = hd.initialize(data="/mine", peers="c:3", owners=["d:4"], token_file="other", restart=0)
-        assert (place.data, place.peers, place.owners, place.token_file, place.tls_ca, place.restart) == ("/mine", ["c:3"], ["d:4"], "other", "ca", 0)
-        place = hd.initialize(servers="e:5,f:6", owners="servers")  # what is said of a folder is passed over
+        place = hd.initialize(data="/mine")  # elsewhere: what the environment says of peers, owners, token and authority is passed over
+        assert (place.data, place.peers, place.owners, place.token_file, place.tls_ca, place.restart) == ("/mine", [], [], None, None, 2)
+        place = hd.initialize(peers="c:3", owners=["d:4"], token_file="other", restart=0)  # here: each argument wins
+        assert (place.data, place.peers, place.owners, place.token_file, place.tls_ca, place.restart) == ("/data", ["c:3"], ["d:4"], "other", "ca", 0)
+        place = hd.initialize(servers="e:5,f:6", tls_ca="mine")
         assert (place.data, place.peers, place.owners) == (None, [], ["e:5", "f:6"])
-        assert place.stream(None) == {"servers": ["e:5", "f:6"], "token_file": "token", "tls_ca": "ca", "connect_timeout": 30}
+        assert place.stream(None) == {"servers": ["e:5", "f:6"], "tls_ca": "mine", "connect_timeout": 30}
 
     @pytest.mark.parametrize(
         ("told", "arguments", "message"),
@@ -120,13 +122,15 @@ class TestPlace:
         everything = start(two.whole, f"{address}2", "0,1", "--token-file", token, "--state", tmp_path / "state")
         try:
             place = {"data": two.folders[0], "peers": address} if kind == "peers" else {"servers": f"{address}2"}
-            monkeypatch.setenv("HOPFEED_TOKEN_FILE", str(token))
-            hd.initialize(**place, owners=f"{address}2")
+            hd.initialize(**place, owners=f"{address}2", token_file=token)
             assert len(hd.DistGraph().ndata["x"][:]) == 2000
             table = hd.DistTensor((2000, 1), "int64", "t")
             assert table[[3]].tolist() == [[0]]
             token.write_text("b" * 32 + "\n")
-            hd.initialize(**place)
+            for name, value in place.items():
+                monkeypatch.setenv(f"HOPFEED_{name.upper()}", str(value))
+            monkeypatch.setenv("HOPFEED_TOKEN_FILE", str(token))
+            hd.initialize()
             with pytest.raises(hopfeed.Error, match="token"):
                 hd.DistGraph().ndata["x"][[1]]
         finally:

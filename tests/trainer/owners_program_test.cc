@@ -153,6 +153,9 @@ TEST_F(OwnersProgram, DatasetServersAndOwnersCanComeFromTheEnvironment) {
     return losses(out, variables);
   };
   const std::string data = "HOPFEED_DATA=" + data_.string();
+  std::vector<std::string> both{"/usr/bin/env", data, "HOPFEED_SERVERS=" + all};
+  for (const std::string& word : links("both", {})) both.push_back(word);
+  expect_refused(run_program(both), "link_prediction", "HOPFEED_DATA and HOPFEED_SERVERS are set");
   EXPECT_EQ(
       in_environment("peers", {data, "HOPFEED_PEERS=" + all, "HOPFEED_OWNERS=peers"}, {"--partitions", "0"}),
       expected);

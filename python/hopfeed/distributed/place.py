@@ -95,7 +95,7 @@ def initialize(
     """Says where the graph is. What is not given is taken from the environment, which ``hopfeed-launch`` sets; ranks are torchrun's.
 
     A trainer samples for itself, from ``data`` and, where that folder has some partitions only, ``peers``; or ``servers`` sample for
-    it. Where the one is given, what the environment says of the other is passed over.
+    it. Where one of these two is given, the environment's dataset, peers, servers, owners, token and authority stand for nothing.
 
     Args:
         ip_config: DGL's; refused.
@@ -117,7 +117,7 @@ def initialize(
         raise UnsupportedError(
             f"ip_config is {ip_config!r}, and hopfeed reads no such file; give data=, with peers= where other machines have partitions, or servers="
         )
-    told = os.environ
+    told: Mapping[str, str] = os.environ if data is None and servers is None else {}
     if data is None and servers is None:
         data, servers = told.get("HOPFEED_DATA"), told.get("HOPFEED_SERVERS")
         if data and servers:
@@ -138,7 +138,7 @@ def initialize(
         servers=_addresses("servers", servers),
         token_file=_path(token_file or told.get("HOPFEED_TOKEN_FILE")),
         tls_ca=_path(tls_ca or told.get("HOPFEED_TLS_CA")),
-        restart=_restarts(told.get("HOPFEED_RESTART") or 0 if restart is None else restart),
+        restart=_restarts(os.environ.get("HOPFEED_RESTART") or 0 if restart is None else restart),
         num_workers=num_workers,
     )
     place.owners = _owners_among(place, owners or told.get("HOPFEED_OWNERS"))
