@@ -259,6 +259,9 @@ class TestSplit:
         for wrong in (torch.ones(3000, dtype=torch.bool), [1, 2, 3]):
             with pytest.raises(hopfeed.InvalidError, match=r"give pairs of nodes \[2, P\]"):
                 hd.edge_split(wrong, book, "likes")
+        for wrong in ([[300], [0]], [[0], [200]], [[-1], [0]]):  # 300 users, 200 items
+            with pytest.raises(hopfeed.InvalidError, match="ids has (300; nodes are from 0 to 299|200; nodes are from 0 to 199|-1)"):
+                hd.edge_split(wrong, book, "likes", force_even=False)
 
     def test_what_cannot_be_split_is_one_line(self, two: Machines) -> None:
         hd.initialize(data=two.whole)

@@ -81,8 +81,9 @@ def edge_split(
     if isinstance(edges, LinkMask):
         etype, edges = edges.edge_type if etype is None else etype, edges.pairs()
     pairs = pairs_of("edges", edges)
-    destinations = book._nodes.ids(book._nodes.edge_meta(etype)["dst"], pairs[1])
-    partitions = book._nodes.partitions(book._nodes.edge_meta(etype)["dst"], destinations)
+    source_type, _, destination_type = book._nodes.edge_key(etype)
+    book._nodes.ids(source_type, pairs[0])  # which it checks
+    partitions = book._nodes.partitions(destination_type, pairs[1])
     mine = _positions(partitions, book.num_partitions(), *rank_and_world(rank, world_size), force_even)
     return torch.from_numpy(np.ascontiguousarray(pairs[:, mine]))
 
