@@ -22,7 +22,7 @@ def accuracy(model: Sage, emb: DistEmbedding, loader: DistNodeDataLoader, world:
     model.eval()
     right = seen = 0
     for input_nodes, seeds, blocks in loader:
-        predicted = model(blocks, emb.weight(input_nodes)).argmax(dim=-1)
+        predicted = model(blocks, emb.weight[input_nodes]).argmax(dim=-1)
         right, seen = right + int((predicted == blocks[-1].dstdata["y"]).sum()), seen + len(seeds)
     right, seen = summed([right, seen], world)
     return right / seen

@@ -22,7 +22,7 @@ import hopfeed.distributed as hd  # noqa: E402
 import hopfeed.torch  # noqa: E402
 from hopfeed.distributed import split  # noqa: E402
 from hopfeed.distributed.nodes import Nodes  # noqa: E402
-from hopfeed.distributed.refused import OF_BOOK, OF_GRAPH, OF_PACKAGE  # noqa: E402
+from hopfeed.distributed.refused import OF_BOOK, OF_GRAPH, OF_LOADERS, OF_PACKAGE  # noqa: E402
 
 PLACES = ("alone", "first", "second", "servers")
 _VARIABLES = ("DATA", "PEERS", "SERVERS", "OWNERS", "TOKEN_FILE", "TLS_CA", "RESTART")
@@ -176,6 +176,10 @@ class TestGraph:
         hd.initialize(**shop.places()[place])
         g = hd.DistGraph()
         assert g.num_nodes() == 500 and g.num_nodes("item") == 200 and g.etypes == ["likes", "liked"]
+        book = g.get_partition_book()
+        assert (book.ntypes, book.etypes, book.canonical_etypes) == (g.ntypes, g.etypes, g.canonical_etypes) and not g.is_homogeneous
+        assert g.to_canonical_etype("likes") == book.to_canonical_etype("likes") == ("user", "likes", "item")
+        assert (g.get_ntype_id(g.ntypes[1]), g.get_etype_id("liked"), g.rank()) == (1, 1, 0)
         assert np.array_equal(g.nodes["user"].data["x"][[299, 0]], one.attr("x", "user")[[299, 0]])
         with pytest.raises(hopfeed.InvalidError, match="several node types; name one of"):
             g.ndata
@@ -387,7 +391,7 @@ class TestLoaders:
         monkeypatch.setenv("RANK", "1")
         monkeypatch.setenv("WORLD_SIZE", "2")
         assert not set(digests()) & set(alone)
-        assert len(digests(distributed=True)) == 3  # all ranks have the same seeds, and share the epoch
+        assert len(digests(distributed=True, use_ddp=False)) == 3  # all ranks have the same seeds, and share the epoch
 
     @pytest.mark.parametrize(
         ("make", "message"),
@@ -400,6 +404,7 @@ class TestLoaders:
             (lambda g: hd.DistEdgeDataLoader(g, [1, 2], hd.NeighborSampler([2])), r"eids is int64 \[2\]; give pairs of nodes"),
             (lambda g: hd.DistEdgeDataLoader(g, [[1], [2]], hd.NeighborSampler([2]), negative_sampler=5), "negative_sampler is 5"),
             (lambda g: hd.DistEdgeDataLoader(g, [[1], [2]], hd.NeighborSampler([2]), exclude=[7]), "exclude is"),
+            *[(lambda g, name=name: hd.DistNodeDataLoader(g, [1], hd.NeighborSampler([2]), **{name: 1}), f"{name} is DGL's") for name in OF_LOADERS],
             (lambda g: hd.NeighborSampler([2], edge_dir="out"), "edge_dir is 'out'"),
             (lambda g: hd.NeighborSampler([2], mask="m"), "give prob="),
             (lambda g: hd.NeighborSampler([2, {"to": 3}]), "a number for each hop, or a dict for each"),
@@ -441,7 +446,7 @@ class TestState:
         emb = hd.DistEmbedding(2000, 4, f"{optimizer}-{place}", seed=3)
         rows = getattr(hd.optim, optimizer)([emb], lr=0.05)
         everything, target = torch.arange(2000), torch.linspace(-1, 1, 8000).view(2000, 4)
-        plain = torch.nn.Embedding.from_pretrained(emb.weight(everything).clone(), freeze=False, sparse=True)
+        plain = torch.nn.Embedding.from_pretrained(emb.weight[everything].clone(), freeze=False, sparse=True)
         make = {"SparseAdam": torch.optim.SparseAdam, "SparseAdagrad": torch.optim.Adagrad, "SparseSGD": torch.optim.SGD}[optimizer]
         other = make(list(plain.parameters()), lr=0.05)
         for step in range(3):
@@ -451,7 +456,8 @@ class TestState:
                 learner.zero_grad()
                 loss.backward()
                 learner.step()
-        assert torch.allclose(emb.weight(everything), plain.weight, atol=1e-5)
+        assert torch.allclose(emb.weight[everything], plain.weight, atol=1e-5) and torch.equal(emb.weight[:], emb.weight[everything])
+        assert emb.weight.shape == (2000, 4) and len(emb.weight) == 2000 and not emb.weight[[3]].requires_grad
         emb.eval()
         assert not emb.rows(torch.tensor([1])).requires_grad and emb.rows.next_step == 3
 
@@ -467,7 +473,7 @@ class TestState:
         ):
             for (these, *_), (same, _, blocks) in zip(original, own):
                 those = blocks[0].srcdata["dataset_id"]
-                assert torch.equal(these, same) and not torch.equal(these, those) and torch.equal(one.weight(these), other.weight(those))
+                assert torch.equal(these, same) and not torch.equal(these, those) and torch.equal(one.weight[these], other.weight[those])
 
     @pytest.mark.parametrize(
         ("make", "message"),
@@ -501,7 +507,7 @@ class TestState:
         emb = hd.DistEmbedding(2000, 3, "again")
         hd.optim.SparseAdam([emb], lr=0.001)
         timer.join()
-        assert emb.weight([5]).shape == (1, 3)
+        assert emb.weight[[5]].shape == (1, 3)
 
     def test_an_embedding_has_one_optimizer(self, two: Machines) -> None:
         hd.initialize(**two.places()["alone"])
@@ -522,6 +528,9 @@ class TestRefused:
                 assert str(raised.value) == f"{name}.{call} is DGL's, and hopfeed has none: {instead}"
             with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
                 owner.nothing
+        for call in (g.nodes, g.edges):
+            with pytest.raises(hopfeed.UnsupportedError, match=r"DistGraph.(nodes|edges)\(\) is DGL's"):
+                call(etype="to")
         with pytest.raises(hopfeed.UnsupportedError, match="sample_neighbors is DGL's"):
             from hopfeed.distributed import sample_neighbors  # noqa: F401
 

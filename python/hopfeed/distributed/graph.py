@@ -10,7 +10,7 @@ import torch
 from hopfeed.batch import EdgeType
 from hopfeed.distributed.nodes import Nodes, nodes_of
 from hopfeed.distributed.partition_book import PartitionBook
-from hopfeed.distributed.place import here
+from hopfeed.distributed.place import here, rank_and_world
 from hopfeed.distributed.refused import OF_GRAPH, refuse
 from hopfeed.errors import NotFoundError, UnsupportedError
 from hopfeed.to_pyg import _MASK_OF_SPLIT
@@ -62,7 +62,28 @@ class DistGraph:
     @property
     def etypes(self) -> list[str]:
         """Relations of the edge types."""
-        return [relation for _, relation, _ in self._nodes.edge_types]
+        return self._nodes.relations
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether there is one type of nodes and one of edges."""
+        return len(self.ntypes) == len(self.etypes) == 1
+
+    def to_canonical_etype(self, etype: EdgeType | str) -> EdgeType:
+        """The three names of an edge type, by its relation."""
+        return self._nodes.edge_key(etype)
+
+    def get_ntype_id(self, ntype: str | None = None) -> int:
+        """The place of a type among ``ntypes``."""
+        return self.ntypes.index(self._nodes.node_meta(ntype)["name"])
+
+    def get_etype_id(self, etype: EdgeType | str | None = None) -> int:
+        """The place of a type among ``etypes``."""
+        return self.canonical_etypes.index(self._nodes.edge_key(etype))
+
+    def rank(self) -> int:
+        """Which trainer this is."""
+        return rank_and_world()[0]
 
     def num_nodes(self, ntype: str | None = None) -> int:
         """Of a node type; of all together without a name."""
@@ -234,6 +255,9 @@ class _ByType:
 
     def __getitem__(self, name: Any) -> _Data:
         return _Data(self._kind(self._nodes, name))
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise refuse(OF_GRAPH, "DistGraph", "nodes()" if self._kind is NodeData else "edges()")
 
 
 class _Data:

@@ -14,6 +14,7 @@ from hopfeed.distributed.blocks import ID, MiniBatch, blocks_of, pairs_of_batch
 from hopfeed.distributed.graph import DistGraph
 from hopfeed.distributed.nodes import Nodes
 from hopfeed.distributed.place import rank_and_world
+from hopfeed.distributed.refused import OF_LOADERS
 from hopfeed.distributed.samplers import NeighborSampler, of_edges, of_nodes
 from hopfeed.distributed.split import pairs_of
 from hopfeed.epochs import EpochIterable
@@ -35,6 +36,7 @@ class DistLoader:
     def __init__(self, g: DistGraph, device: Any, options: dict[str, Any]) -> None:
         if device is not None and str(device) != "cpu":
             raise UnsupportedError(f"device is {device!r}, and batches lie in the host's memory; move them: block.to(device), of PyG batch.to(device)")
+        options = _without_dgls(options)
         place = g._nodes.place
         if place.servers:
             options = {name: value for name, value in options.items() if name not in _HERE_ONLY}
@@ -219,6 +221,14 @@ def _link_seeds(g: DistGraph, eids: Any) -> tuple[EdgeType, np.ndarray[Any, Any]
     if isinstance(eids, Mapping):
         edge_type, eids = _only_type(eids, "edge")
     return _nodes_of(g).edge_key(edge_type), pairs_of("eids", eids)
+
+
+def _without_dgls(options: dict[str, Any]) -> dict[str, Any]:
+    """Without DGL's that ask for nothing, ``use_ddp=False``. Raises ``UnsupportedError`` for others of DGL's."""
+    for name, instead in OF_LOADERS.items():
+        if options.get(name):
+            raise UnsupportedError(f"{name} is DGL's, and this loader has none: {instead}")
+    return {name: value for name, value in options.items() if name not in OF_LOADERS}
 
 
 def _nodes_of(g: Any) -> Nodes:

@@ -57,6 +57,11 @@ class Nodes:
     def node_types(self) -> list[str]:
         return [node["name"] for node in self.meta["node_types"]]
 
+    @property
+    def relations(self) -> list[str]:
+        """Of the edge types: the middle one of their three names."""
+        return [relation for _, relation, _ in self.edge_types]
+
     @cached_property
     def edge_types(self) -> list[EdgeType]:
         return [(edge["src"], edge["rel"], edge["dst"]) for edge in self.meta["edge_types"]]

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from hopfeed.batch import EdgeType
 from hopfeed.distributed.nodes import Nodes
 from hopfeed.distributed.place import rank_and_world
 from hopfeed.distributed.refused import OF_BOOK, refuse
@@ -20,6 +21,25 @@ class PartitionBook:
     def num_partitions(self) -> int:
         """Of the cut."""
         return int(self._nodes.meta["partitions"])
+
+    @property
+    def ntypes(self) -> list[str]:
+        """Names of the node types."""
+        return list(self._nodes.node_types)
+
+    @property
+    def etypes(self) -> list[str]:
+        """Relations of the edge types."""
+        return self._nodes.relations
+
+    @property
+    def canonical_etypes(self) -> list[EdgeType]:
+        """(source type, relation, destination type) of the edge types."""
+        return list(self._nodes.edge_types)
+
+    def to_canonical_etype(self, etype: EdgeType | str) -> EdgeType:
+        """The three names of an edge type, by its relation."""
+        return self._nodes.edge_key(etype)
 
     @property
     def partid(self) -> int:

@@ -33,6 +33,10 @@ OF_PACKAGE = {
     "in_degrees": "DistGraph.in_degrees(ids)",
     "out_degrees": "edges lie with their destinations, so nobody counts the others; store the counts as an attribute when you import",
     "DistDataLoader": "DistNodeDataLoader and DistEdgeDataLoader",
+    "NodeCollator": "DistNodeDataLoader makes batches of its seeds by itself",
+    "EdgeCollator": "DistEdgeDataLoader makes batches of its links by itself",
+    "connect_to_server": "initialize(peers=...) or initialize(servers=...) says where servers are; they are connected when they are asked",
+    "nn": "DistEmbedding",
     "DistGraphServer": _SERVER,
     "start_server": _SERVER,
     "shutdown_servers": _SERVER,
@@ -74,6 +78,8 @@ OF_GRAPH = {
     "remove_edges": "datasets do not change; import again",
     "flush": "nothing waits to be written: a DistTensor's rows are there when the call returns",
     "barrier": OF_PACKAGE["barrier"],
+    "nodes()": "ids are the numbers below num_nodes(ntype); nodes[ntype].data has attributes and splits",
+    "edges()": "edges lie on several machines; hopfeed.Dataset(folder).edge_index() has them, where all partitions are in one folder",
     "to": "batches are moved, and not the graph: block.to(device)",
     "device": "the graph lies in the memory of hosts; block.to(device) moves a batch",
     "idtype": "ids are int64 everywhere",
@@ -91,6 +97,19 @@ OF_BOOK = {
     "map_to_homo_eid": _ENDS,
     "map_to_per_etype": _ENDS,
     "shared_memory": "all processes of a machine map the same files",
+}
+
+
+OF_LOADERS = {
+    "use_ddp": "node_split and edge_split share the seeds out, or distributed=True does in each epoch",
+    "ddp_seed": "seed=",
+    "use_uva": "batches lie in the host's memory: block.to(device)",
+    "gpu_cache": "batches lie in the host's memory: block.to(device)",
+    "persistent_workers": "sampling processes live as long as the loader",
+    "use_prefetch_thread": "sampling processes or servers work ahead; num_slots= says how far",
+    "use_alternate_streams": "block.to(device, non_blocking=True) on a stream of yours",
+    "queue_size": "num_slots= says how many batches are made ahead",
+    "collate_fn": "change batches in the loop",
 }
 
 

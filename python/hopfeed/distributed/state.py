@@ -91,7 +91,7 @@ class DistEmbedding(torch.nn.Module):
             loss(model(blocks, emb(input_nodes))).backward()
             rows.step()                                       # at every rank, once in each step
 
-    The step's gradient is the mean over the ranks. ``emb.eval()`` reads without learning, as ``emb.weight(ids)`` does.
+    The step's gradient is the mean over the ranks. ``emb.eval()`` reads without learning, as ``emb.weight[ids]`` does.
 
     Args:
         num_embeddings: nodes of the type. embedding_dim: numbers of a row.
@@ -154,9 +154,10 @@ class DistEmbedding(torch.nn.Module):
         rows: torch.Tensor = self.rows(self.translated(ids))
         return rows if device is None else rows.to(device)
 
-    def weight(self, ids: Any) -> torch.Tensor:
-        """The same without a gradient."""
-        return self.rows.pull(self.translated(ids))
+    @property
+    def weight(self) -> Weight:
+        """``emb.weight[ids]``: the same without a gradient."""
+        return Weight(self)
 
     def translated(self, ids: Any) -> torch.Tensor:
         """The dataset's own ids of these nodes."""
@@ -167,6 +168,22 @@ class DistEmbedding(torch.nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}, '{self.name}'"
+
+
+class Weight:
+    """What an embedding has learned: ``weight[ids]`` are rows. They are learned, and not set."""
+
+    def __init__(self, emb: DistEmbedding) -> None:
+        self._emb, self.name, self.shape, self.dtype = emb, emb.name, (emb.num_embeddings, emb.embedding_dim), torch.float32
+
+    def __getitem__(self, ids: Any) -> torch.Tensor:
+        return self._emb.rows.pull(self._emb.translated(ids))
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __repr__(self) -> str:
+        return f"Weight('{self.name}', shape={self.shape})"
 
 
 class _Ids:
