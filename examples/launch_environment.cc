@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/base/error.h"
+
 namespace hopfeed {
 namespace {
 
