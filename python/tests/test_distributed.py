@@ -22,6 +22,8 @@ import hopfeed.distributed as hd  # noqa: E402
 import hopfeed.torch  # noqa: E402
 from hopfeed.distributed import split  # noqa: E402
 from hopfeed.distributed.nodes import Nodes  # noqa: E402
+from hopfeed.distributed.partition_book import partition_of_rank  # noqa: E402
+from hopfeed.distributed.place import hosts_of  # noqa: E402
 from hopfeed.distributed.refused import OF_BOOK, OF_GRAPH, OF_LOADERS, OF_PACKAGE  # noqa: E402
 
 PLACES = ("alone", "first", "second", "servers")
@@ -47,7 +49,7 @@ def shop(typed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mach
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in _VARIABLES:
         monkeypatch.delenv(f"HOPFEED_{name}", raising=False)
-    for name in ("RANK", "WORLD_SIZE"):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     yield
     hd.exit_client()
@@ -224,6 +226,33 @@ class TestSplit:
         count = max(2, max(partitions) + 1)
         assert [split._positions(np.array(partitions), count, rank, world, even).tolist() for rank in range(world)] == expected
 
+    @pytest.mark.parametrize(
+        ("world", "count", "hosts", "expected"),
+        [
+            (4, 4, 2, [0, 2, 1, 3]),  # partition p is on host p modulo hosts
+            (8, 4, 2, [0, 0, 2, 2, 1, 1, 3, 3]),
+            (2, 4, 2, [0, 1]),
+            (6, 3, 2, [0, 0, 2, 1, 1, 1]),
+            (3, 3, 3, [0, 1, 2]),
+            (4, 2, 4, [0, 1, 0, 1]),
+            (4, 2, 1, [0, 0, 1, 1]),
+            (4, 4, 1, [0, 1, 2, 3]),
+        ],
+    )
+    def test_trainers_are_beside_partitions_of_their_host(self, world: int, count: int, hosts: int, expected: list[int]) -> None:
+        assert [partition_of_rank(rank, world, count, hosts) for rank in range(world)] == expected
+        lies_on = np.arange(60) % count  # as many in each
+        for even in (True, False):
+            taken = [split._positions(lies_on, count, rank, world, even, hosts) for rank in range(world)]
+            assert sorted(np.concatenate(taken)) == sorted(set(np.concatenate(taken)))
+            if hosts <= count and count % hosts == 0:
+                assert [set(lies_on[mine] % hosts) for mine in taken] == [{rank * hosts // world} for rank in range(world)]
+
+    def test_what_one_host_has_too_few_of_another_gives(self) -> None:
+        lies_on = np.array([0] * 2 + [1] * 6 + [2] * 3 + [3] * 1)  # host 0 has 5, host 1 has 7
+        assert [split._positions(lies_on, 4, rank, 4, True, 2).tolist() for rank in range(4)] == [[0, 1, 7], [8, 9, 10], [2, 3, 4], [11, 5, 6]]
+        assert [len(split._positions(lies_on, 4, rank, 2, False, 2)) for rank in range(2)] == [5, 7]
+
     @pytest.mark.parametrize("world", [1, 2, 3, 4, 7])
     def test_even_shares_are_equal_and_others_have_each_node_once(self, two: Machines, world: int) -> None:
         seen = []
@@ -247,6 +276,10 @@ class TestSplit:
         mask = hd.DistGraph().ndata["train_mask"]
         monkeypatch.setenv("RANK", "1")
         monkeypatch.setenv("WORLD_SIZE", "2")
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+        assert [hosts_of(world) for world in (1, 2, 6)] == [1, 2, 6]
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")  # and 2 are all
+        assert [hosts_of(world) for world in (2, 8)] == [1, 2]
         assert hd.node_split(mask).tolist() == hd.node_split(mask, rank=1, world_size=2).tolist() != hd.node_split(mask, rank=0).tolist()
         assert hd.DistGraph().get_partition_book().partid == 1
 

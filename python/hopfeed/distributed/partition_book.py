@@ -8,7 +8,7 @@ import torch
 
 from hopfeed.batch import EdgeType
 from hopfeed.distributed.nodes import Nodes
-from hopfeed.distributed.place import rank_and_world
+from hopfeed.distributed.place import hosts_of, rank_and_world
 from hopfeed.distributed.refused import OF_BOOK, refuse
 
 
@@ -43,8 +43,9 @@ class PartitionBook:
 
     @property
     def partid(self) -> int:
-        """The partition that this trainer is beside: trainers are dealt to partitions in equal stretches of ranks."""
-        return partition_of_rank(*rank_and_world(), self.num_partitions())
+        """The partition that this trainer is beside."""
+        rank, world_size = rank_and_world()
+        return partition_of_rank(rank, world_size, self.num_partitions(), hosts_of(world_size))
 
     def nid2partid(self, ids: Any, ntype: str | None = None) -> torch.Tensor:
         """int64 [n] the partition of each node."""
@@ -70,11 +71,21 @@ class PartitionBook:
         raise refuse(OF_BOOK, "PartitionBook", name)
 
 
-def partition_of_rank(rank: int, world_size: int, partitions: int) -> int:
-    """As ``core/seeds/split_by_partition.h`` has it: equal stretches of ranks, as launchers number them, machine by machine."""
-    if world_size < partitions:
-        return rank  # those of no trainer are shared out
-    return next(part for part in range(partitions) if rank < begin_of(part + 1, world_size, partitions))
+def site_of_rank(rank: int, world_size: int, partitions: int, hosts: int) -> int:
+    """Partition p is at site p modulo sites, as ``hopfeed-launch`` puts it on host p modulo hosts; a site is a host, or several where
+    hosts are more than partitions. Launchers number ranks host by host."""
+    return rank * hosts // world_size % min(hosts, partitions)
+
+
+def partition_of_rank(rank: int, world_size: int, partitions: int, hosts: int = 1) -> int:
+    """Which of its site's partitions a trainer is beside: these are dealt to the site's ranks in equal stretches. With one host it is
+    the rule of ``core/seeds/split_by_partition.h``."""
+    site = site_of_rank(rank, world_size, partitions, hosts)
+    ranks = [other for other in range(world_size) if site_of_rank(other, world_size, partitions, hosts) == site]
+    own, place = range(site, partitions, min(hosts, partitions)), ranks.index(rank)
+    if len(ranks) < len(own):
+        return own[place]  # those of no trainer are shared out
+    return own[next(i for i in range(len(own)) if place < begin_of(i + 1, len(ranks), len(own)))]
 
 
 def begin_of(part: int, count: int, parts: int) -> int:

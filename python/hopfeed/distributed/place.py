@@ -174,6 +174,12 @@ def rank_and_world(rank: int | None = None, world_size: int | None = None) -> tu
     return rank, world_size
 
 
+def hosts_of(world_size: int) -> int:
+    """Hosts that trainers are on, as many on each, by torchrun's LOCAL_WORLD_SIZE; 1 where nothing says it, or hosts differ."""
+    beside = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return world_size // int(beside) if beside.isdecimal() and int(beside) and world_size % int(beside) == 0 else 1
+
+
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 

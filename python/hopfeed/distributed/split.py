@@ -1,7 +1,7 @@
 """Which seeds each trainer takes: those of the partition that it is beside, so that most rows of its batches are on its machine.
 
-The rule is that of ``core/seeds/split_by_partition.h``. It hangs on the cut and on the number of trainers, as DGL's does; a deal
-(``distributed=True`` at the loader) hangs on neither.
+The rule is that of ``core/seeds/split_by_partition.h``, host by host. It hangs on the cut, on the number of trainers and on how many
+are on each host; a deal (``distributed=True`` at the loader) hangs on none of them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from hopfeed.batch import EdgeType
 from hopfeed.distributed.graph import LinkMask, NodeMask
 from hopfeed.distributed.nodes import nodes_of
-from hopfeed.distributed.partition_book import PartitionBook, begin_of, partition_of_rank
-from hopfeed.distributed.place import here, rank_and_world
+from hopfeed.distributed.partition_book import PartitionBook, begin_of, partition_of_rank, site_of_rank
+from hopfeed.distributed.place import here, hosts_of, rank_and_world
 from hopfeed.errors import InvalidError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
@@ -39,9 +39,9 @@ def node_split(
         ntype: their type, where there are several.
         rank, world_size: by default this trainer, of all.
         force_even: every trainer gets the same number, so that all make as many batches, as DDP needs. Those whose partition has too
-            few take what others have too many of; where the number does not divide, the last ones, fewer than there are trainers, are
+            few take what others have too many of, those of their host first; where the number does not divide, the last ones, fewer than there are trainers, are
             left out, and no node comes twice. False, for evaluation: each takes all nodes of its partition, shared evenly with the
-            other trainers beside it, and nodes of partitions without a trainer are shared out. Then each node comes exactly once.
+            other trainers beside it, and nodes of partitions without a trainer are shared out on their host. Then each node comes exactly once.
         node_trainer_ids: DGL's; refused.
 
     Raises:
@@ -53,7 +53,7 @@ def node_split(
     if isinstance(nodes, NodeMask):
         ntype, nodes = nodes.node_type if ntype is None else ntype, nodes.ids()
     wanted = book._nodes.ids(ntype, nodes)
-    mine = _positions(book._nodes.partitions(ntype, wanted), book.num_partitions(), *rank_and_world(rank, world_size), force_even)
+    mine = _mine(book, book._nodes.partitions(ntype, wanted), rank, world_size, force_even)
     return torch.from_numpy(wanted[mine])
 
 
@@ -84,7 +84,7 @@ def edge_split(
     source_type, _, destination_type = book._nodes.edge_key(etype)
     book._nodes.ids(source_type, pairs[0])  # which it checks
     partitions = book._nodes.partitions(destination_type, pairs[1])
-    mine = _positions(partitions, book.num_partitions(), *rank_and_world(rank, world_size), force_even)
+    mine = _mine(book, partitions, rank, world_size, force_even)
     return torch.from_numpy(np.ascontiguousarray(pairs[:, mine]))
 
 
@@ -104,26 +104,41 @@ def _book(given: PartitionBook | None) -> PartitionBook:
     return PartitionBook(nodes_of(here())) if given is None else given
 
 
-def _positions(partitions: Array, count: int, rank: int, world_size: int, force_even: bool) -> Array:
+def _mine(book: PartitionBook, partitions: Array, rank: int | None, world_size: int | None, force_even: bool) -> Array:
+    rank, world_size = rank_and_world(rank, world_size)
+    return _positions(partitions, book.num_partitions(), rank, world_size, force_even, hosts_of(world_size))
+
+
+def _positions(partitions: Array, count: int, rank: int, world_size: int, force_even: bool, hosts: int = 1) -> Array:
     """Positions that one trainer takes, of things that lie in these of ``count`` partitions."""
     share = len(partitions) // world_size
     if force_even and share == 0:
         raise InvalidError(
             f"{len(partitions)} seeds are shared by {world_size} trainers, and force_even gives each as many: none; give more, or force_even=False"
         )
-    beside = [partition_of_rank(r, world_size, count) for r in range(world_size)]
+    beside = [partition_of_rank(r, world_size, count, hosts) for r in range(world_size)]
+    at_site = [site_of_rank(r, world_size, count, hosts) for r in range(world_size)]
     taken: list[Array] = [np.empty(0, np.int64)] * world_size
-    left = []  # what nobody beside it takes
+    sites = min(hosts, count)
+    left: list[list[Array]] = [[np.empty(0, np.int64)] for _ in range(sites)]  # of each, what nobody beside it takes
     for part in range(count):
         ranks, of_part = [r for r in range(world_size) if beside[r] == part], np.flatnonzero(partitions == part)
         if not ranks:
-            left.append(of_part)
+            left[part % sites].append(of_part)
         for i, r in enumerate(ranks):
             stretch = of_part[begin_of(i, len(of_part), len(ranks)) : begin_of(i + 1, len(of_part), len(ranks))]
             kept = min(len(stretch), share) if force_even else len(stretch)
             taken[r] = stretch[:kept]
-            left.append(stretch[kept:])
-    spare = np.concatenate([np.empty(0, np.int64), *left])
-    # What is left goes to those that have too few, or, where nothing is evened out, to all in turn.
-    ends = np.cumsum([share - len(mine) for mine in taken]) if force_even else [begin_of(r + 1, len(spare), world_size) for r in range(world_size)]
-    return np.concatenate([taken[rank], spare[ends[rank - 1] if rank else 0 : ends[rank]]])
+            left[part % sites].append(stretch[kept:])
+
+    def share_out(spare: Array, ranks: list[int]) -> Array:
+        """To those that have too few, or, where nothing is evened out, to all in turn. Returns the rest."""
+        begin = 0
+        for i, r in enumerate(ranks):
+            end = min(begin + share - len(taken[r]), len(spare)) if force_even else begin_of(i + 1, len(spare), len(ranks))
+            taken[r], begin = np.concatenate([taken[r], spare[begin:end]]), end
+        return spare[begin:]
+
+    rest = [share_out(np.concatenate(left[site]), [r for r in range(world_size) if at_site[r] == site]) for site in range(sites)]
+    share_out(np.concatenate(rest), list(range(world_size)))
+    return taken[rank]
