@@ -20,7 +20,16 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch_geometric.nn import SAGEConv
 
-from hopfeed.distributed import Block, DistGraph, DistNodeDataLoader, MultiLayerFullNeighborSampler, NeighborSampler, initialize, node_split
+from hopfeed.distributed import (
+    Block,
+    DistGraph,
+    DistNodeDataLoader,
+    MultiLayerFullNeighborSampler,
+    NeighborSampler,
+    initialize,
+    node_split,
+    seed_of_rank,
+)
 
 
 class Sage(torch.nn.Module):
@@ -99,8 +108,8 @@ def main() -> None:
     train = node_split(g.ndata["train_mask"], book, rank=rank, world_size=world, force_even=True)
     batch_size = max(arguments.batch_size // world, 1)
     digests: list[list[str]] = []
-    if arguments.replay:  # the seed is moved by the rank, which is 0 here
-        with DistNodeDataLoader(g, train, sampler, batch_size=batch_size, shuffle=True, seed=arguments.seed + rank) as loader:
+    if arguments.replay:  # by that rank's seed: this is rank 0
+        with DistNodeDataLoader(g, train, sampler, batch_size=batch_size, shuffle=True, seed=seed_of_rank(arguments.seed, rank)) as loader:
             digests = [[f"{batch.batch.digest():016x}" for batch in loader] for _ in range(arguments.epochs)]
         print(json.dumps({"ranks": [{"rank": rank, "seeds": len(train), "digests": digests}]}))
         return

@@ -420,10 +420,12 @@ class TestLoaders:
         with hd.DistNodeDataLoader(g, nids, sampler, batch_size=100, shuffle=True, num_workers=0) as loader:
             loader.load_state_dict(state)
             assert begun + [batch.batch.digest() for batch in loader] == digests()
-        alone = digests()
+        alone = digests() + digests(seed=1)
         monkeypatch.setenv("RANK", "1")
         monkeypatch.setenv("WORLD_SIZE", "2")
         assert not set(digests()) & set(alone)
+        seeds = [hd.seed_of_rank(seed, rank) for seed in range(20) for rank in range(20)]
+        assert len(set(seeds)) == 400 and seeds[::20] == list(range(20)) and seeds[1] == 9034587163810503764
         assert len(digests(distributed=True, use_ddp=False)) == 3  # all ranks have the same seeds, and share the epoch
 
     @pytest.mark.parametrize(

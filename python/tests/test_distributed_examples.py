@@ -66,7 +66,7 @@ def expected_digests(small: Path, two: Machines, rank: int, world: int) -> list[
     hd.initialize(data=two.whole)
     seeds = hd.node_split(hd.DistGraph().ndata["train_mask"], rank=rank, world_size=world)
     hd.exit_client()
-    with hopfeed.Loader(small, seeds=seeds, fanouts=FANOUTS[::-1], batch_size=BATCH // world, seed=rank, num_workers=0) as loader:
+    with hopfeed.Loader(small, seeds=seeds, fanouts=FANOUTS[::-1], batch_size=BATCH // world, seed=hd.seed_of_rank(0, rank), num_workers=0) as loader:
         return [[f"{batch.digest():016x}" for batch in loader] for _ in range(EPOCHS)]
 
 

@@ -23,7 +23,7 @@ del torch
 from hopfeed.distributed import optim  # noqa: E402
 from hopfeed.distributed.blocks import Block, MiniBatch, Pairs  # noqa: E402
 from hopfeed.distributed.graph import DistGraph  # noqa: E402
-from hopfeed.distributed.loaders import DistEdgeDataLoader, DistNodeDataLoader  # noqa: E402
+from hopfeed.distributed.loaders import DistEdgeDataLoader, DistNodeDataLoader, seed_of_rank  # noqa: E402
 from hopfeed.distributed.partition_book import PartitionBook  # noqa: E402
 from hopfeed.distributed.place import Place, exit_client, initialize  # noqa: E402
 from hopfeed.distributed.refused import OF_PACKAGE, refuse  # noqa: E402
@@ -58,6 +58,7 @@ __all__ = [
     "initialize",
     "node_split",
     "optim",
+    "seed_of_rank",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,8 +30,8 @@ class DistLoader:
     """What both loaders are: each ``iter()`` is the next epoch of the seeds that this trainer was given.
 
     A batch depends on the dataset, the sampler, the seeds and ``seed``, and on nothing else: it is the same over a folder, peers and
-    servers. ``seed`` is moved by the rank, since trainers that draw alike would learn less; with ``distributed=True`` the seeds are
-    the same at all ranks, who share each epoch.
+    servers. Each rank draws by a seed of its own, :func:`seed_of_rank`, since trainers that draw alike would learn less; with
+    ``distributed=True`` the seeds are the same at all ranks, who share each epoch.
     """
 
     def __init__(self, g: DistGraph, device: Any, options: dict[str, Any]) -> None:
@@ -43,7 +44,7 @@ class DistLoader:
         else:
             options.setdefault("num_workers", place.num_workers)
         if not options.get("distributed") and options.get("world_size") is None:
-            options["seed"] = options.get("seed", 0) + rank_and_world()[0]
+            options["seed"] = seed_of_rank(options.get("seed", 0), rank_and_world()[0])
         if "edge_fanouts" in options:
             options["edge_fanouts"] = {g._nodes.edge_key(edge): fanouts for edge, fanouts in options["edge_fanouts"].items()}
         self._graph, self._options = g, g._nodes.options | options
@@ -102,6 +103,12 @@ class DistLoader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def seed_of_rank(seed: int, rank: int) -> int:
+    """By what a rank's loader draws where all ranks give ``seed``: itself at rank 0, at others 63 bits of a hash (SHA-256) of both, so
+    that no rank of a run draws as one of a run of another seed does."""
+    return seed if rank == 0 else int.from_bytes(hashlib.sha256(f"{seed}/{rank}".encode()).digest()[:8], "little") >> 1
 
 
 class DistNodeDataLoader(DistLoader):
