@@ -115,17 +115,10 @@ class Notice:
         if not _all_share(self._deal["world_size"]):
             return ""
         parts = {name: value for name, value in self._deal.items() if name != "rank"} | _parts(self._spec)
-        mine = process_group().get_rank()
-        note = json.dumps({"rank": mine, "parts": parts}, sort_keys=True)
-        first = json.loads(store.compare_set(f"hopfeed/deal/{self._deal_number}", "", note))
-        differing = [
-            f"{_NAMES.get(name, name)} is {_shown(first['parts'].get(name))} at rank {first['rank']} and {_shown(parts.get(name))} at rank {mine}"
-            for name in dict.fromkeys([*parts, *first["parts"]])
-            if json.dumps(first["parts"].get(name)) != json.dumps(parts.get(name))
-        ]
+        differing = _differing(store, f"hopfeed/deal/{self._deal_number}", parts)
         if not differing:
             return ""
-        line = f"the ranks share an epoch and would make different batches of it: {'; '.join(differing)}. Give the loaders of all ranks the same, and make them in the same order"
+        line = f"the ranks share an epoch and would make different batches of it: {differing}. Give the loaders of all ranks the same, and make them in the same order"
         store.compare_set(self._complaint_key(), "", line)
         return line
 
@@ -137,6 +130,56 @@ class Notice:
 
     def _complaint_key(self) -> str:
         return f"hopfeed/deal/{self._deal_number}/complaint"
+
+
+class OwnSeeds:
+    """Of a loader whose seeds are one rank's own, as ``hopfeed.distributed`` shares them out: all else is to be the same at all ranks.
+
+    The n-th of a rank that begins an epoch is compared with the n-th of others.
+
+    Args:
+        graph: what the graph is known by, and its cut.
+        spec, deal: of the stream.
+        seed: that all ranks are given.
+    """
+
+    _begun = 0  # of this process
+
+    def __init__(self, graph: Mapping[str, Any], spec: Mapping[str, Any], deal: Mapping[str, Any], seed: int) -> None:
+        own = ("seeds", "seed", "fingerprint")
+        options = {name: value for name, value in spec.items() if name not in own} | {name: deal[name] for name in ("batch_size", "drop_last")}
+        self._parts, self._key = {**graph, **_parts(options), "seed": seed}, ""
+
+    def begin(self) -> None:
+        """Where an epoch begins. Raises ``InvalidError`` where this rank differs from who came first, or, later on, another one does."""
+        store = _store()
+        if store is None:
+            return
+        try:
+            if not self._key:
+                self._key = f"hopfeed/own/{OwnSeeds._begun}"
+                OwnSeeds._begun += 1
+                differing = _differing(store, self._key, self._parts)
+                if differing:
+                    store.compare_set(f"{self._key}/complaint", "", differing)
+            else:
+                differing = str(store.get(f"{self._key}/complaint").decode()) if store.check([f"{self._key}/complaint"]) else ""
+        except RuntimeError:  # of a store that ended with rank 0
+            return
+        if differing:
+            raise InvalidError(f"the ranks train by different graphs or options: {differing}. Give all ranks the same, and begin loaders in the same order")
+
+
+def _differing(store: Any, key: str, parts: Mapping[str, Any]) -> str:
+    """What differs from who came first, who left a note under the key; empty where nothing does."""
+    mine = process_group().get_rank()
+    note = json.dumps({"rank": mine, "parts": parts}, sort_keys=True)
+    first = json.loads(store.compare_set(key, "", note))
+    return "; ".join(
+        f"{_NAMES.get(name, name)} is {_shown(first['parts'].get(name))} at rank {first['rank']} and {_shown(parts.get(name))} at rank {mine}"
+        for name in dict.fromkeys([*parts, *first["parts"]])
+        if json.dumps(first["parts"].get(name), sort_keys=True) != json.dumps(parts.get(name), sort_keys=True)
+    )
 
 
 def _all_share(world: int) -> bool:

@@ -12,8 +12,9 @@ import pytest
 
 import hopfeed
 import hopfeed.state
-from conftest import partition
+from conftest import environment_of_python, partition
 from machines import Machines, machines
+from process_group import run_ranks
 from state_owners import start
 
 torch = pytest.importorskip("torch")
@@ -427,6 +428,32 @@ class TestLoaders:
         seeds = [hd.seed_of_rank(seed, rank) for seed in range(20) for rank in range(20)]
         assert len(set(seeds)) == 400 and seeds[::20] == list(range(20)) and seeds[1] == 9034587163810503764
         assert len(digests(distributed=True, use_ddp=False)) == 3  # all ranks have the same seeds, and share the epoch
+
+    def test_ranks_that_differ_are_told(self, small: Path, two: Machines) -> None:
+        """Whoever comes second is told at once, the other one with its next epoch."""
+        text = """
+import hopfeed.distributed as hd
+def lines(folder, **options):
+    hd.initialize(data=folder, num_workers=0)
+    g = hd.DistGraph()
+    seeds, found = hd.node_split(g.ndata["train_mask"]), []
+    with hd.DistNodeDataLoader(g, seeds, hd.NeighborSampler([2]), **(dict(batch_size=50, shuffle=True) | options)) as loader:
+        for _ in range(2):
+            try:
+                found.append(len(list(loader)))
+            except hopfeed.InvalidError as error:
+                found.append(str(error))
+            dist.barrier()
+    return found
+small, cut = arguments
+result = [lines(cut), lines(cut, batch_size=50 + rank), lines([small, cut][rank]), lines(cut, shuffle=False, batch_size=50 + rank)]
+"""
+        ranks = run_ranks(text, environment_of_python(), small, two.whole)
+        for same, size, cut, evaluation in ranks:
+            assert same == evaluation == [5, 5]
+            for told, named in ((size, "batch_size is 5"), (cut, "the cut is ")):
+                assert named in told[1] and "\n" not in told[1] and told[1].count(" at rank 0") == told[1].count(" at rank 1") == 1
+        assert [ranks[0][i][1] for i in (1, 2)] == [ranks[1][i][1] for i in (1, 2)]
 
     @pytest.mark.parametrize(
         ("make", "message"),

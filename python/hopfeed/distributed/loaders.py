@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import hopfeed.torch
+from hopfeed.agreement import OwnSeeds
 from hopfeed.batch import EdgeType
 from hopfeed.distributed.blocks import ID, MiniBatch, blocks_of, pairs_of_batch
 from hopfeed.distributed.graph import DistGraph
@@ -32,6 +33,9 @@ class DistLoader:
     A batch depends on the dataset, the sampler, the seeds and ``seed``, and on nothing else: it is the same over a folder, peers and
     servers. Each rank draws by a seed of its own, :func:`seed_of_rank`, since trainers that draw alike would learn less; with
     ``distributed=True`` the seeds are the same at all ranks, who share each epoch.
+
+    Raises:
+        InvalidError: where an epoch begins and ``shuffle`` is on: another rank has another graph, cut or options, which it names.
     """
 
     def __init__(self, g: DistGraph, device: Any, options: dict[str, Any]) -> None:
@@ -43,13 +47,18 @@ class DistLoader:
             options = {name: value for name, value in options.items() if name not in _HERE_ONLY}
         else:
             options.setdefault("num_workers", place.num_workers)
+        given = None
         if not options.get("distributed") and options.get("world_size") is None:
-            options["seed"] = seed_of_rank(options.get("seed", 0), rank_and_world()[0])
+            given = options.get("seed", 0)
+            options["seed"] = seed_of_rank(given, rank_and_world()[0])
         if "edge_fanouts" in options:
             options["edge_fanouts"] = {g._nodes.edge_key(edge): fanouts for edge, fanouts in options["edge_fanouts"].items()}
         self._graph, self._options = g, g._nodes.options | options
         self._typed = len(g.ntypes) > 1 or len(g.etypes) > 1
         self._loader = self._open()
+        self._notice: OwnSeeds | None = None
+        if given is not None and self._options.get("shuffle"):  # who evaluates may do it at one rank
+            self._notice = OwnSeeds(g._nodes.known_by, self._loader.spec, self._loader.stream.deal(), given)
 
     def _open(self) -> EpochIterable[Any]:
         raise NotImplementedError
@@ -66,6 +75,8 @@ class DistLoader:
         return {"data": named.pop("dataset", None), **named}
 
     def __iter__(self) -> Iterator[Any]:
+        if self._notice is not None:
+            self._notice.begin()
         return map(self._convert, iter(self._loader))
 
     def __len__(self) -> int:

@@ -6,6 +6,8 @@ same rows, by one way, and with the types that batches have. What all machines o
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -52,6 +54,12 @@ class Nodes:
     def options(self) -> dict[str, Any]:
         """Those of a stream of this graph, which say where it is."""
         return dict(self._stream)
+
+    @cached_property
+    def known_by(self) -> dict[str, str]:
+        """The fingerprint of the graph, and a hash of its cut: the same at all ranks that train on it."""
+        cut = [[node["partition_offsets"] for node in self.meta["node_types"]], [edge["partition_edges"] for edge in self.meta["edge_types"]]]
+        return {"fingerprint": self.meta["fingerprint"], "the cut": hashlib.sha256(json.dumps(cut).encode()).hexdigest()[:16]}
 
     @cached_property
     def node_types(self) -> list[str]:
