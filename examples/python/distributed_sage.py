@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -77,6 +78,20 @@ def summed(numbers: Sequence[float], world: int) -> list[float]:
     return tensor.tolist()
 
 
+def keep(path: str, state: dict[str, Any]) -> None:
+    """As a file, whole or not at all."""
+    torch.save(state, f"{path}.new")
+    os.replace(f"{path}.new", path)
+
+
+def kept(path: str, rank: int, world: int) -> dict[str, Any] | None:
+    """What rank 0 has kept, at all ranks; None where there is nothing yet."""
+    found = [torch.load(path, weights_only=True) if rank == 0 and os.path.exists(path) else None]
+    if world > 1:
+        dist.broadcast_object_list(found)
+    return found[0]
+
+
 @torch.no_grad()
 def accuracy(model: Sage, loader: DistNodeDataLoader, world: int) -> float:
     """Of all nodes of a split: each rank has some of them, and not each as many, so the model is no parallel one."""
@@ -96,6 +111,8 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=1000, help="seeds of a step, over all trainers")
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--checkpoint", metavar="FILE", help="kept after each epoch; a run that was begun again goes on from it")
+    parser.add_argument("--resume", action="store_true", help="go on from --checkpoint, where there is one, in the first run too")
     parser.add_argument("--digests", action="store_true", help="print the digests of each rank's batches, and the accuracy, as a line of JSON")
     parser.add_argument("--replay", metavar="RANK/WORLD", help="alone: go through that rank's batches only, and print their digests")
     arguments = parser.parse_args()
@@ -119,16 +136,21 @@ def main() -> None:
     torch.manual_seed(arguments.seed + rank)  # what is dropped differs by rank
     trained = parallel(model, world)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+    begun, again = 0, arguments.resume or os.environ.get("HOPFEED_RESTART", "0") != "0"
+    if arguments.checkpoint and again and (state := kept(arguments.checkpoint, rank, world)):
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        begun = state["epoch"]
 
     def evaluation(split: str, sampler: NeighborSampler) -> DistNodeDataLoader:
         return DistNodeDataLoader(g, node_split(g.ndata[split], book, force_even=False), sampler, batch_size=500)
 
     with (
-        DistNodeDataLoader(g, train, sampler, batch_size=batch_size, shuffle=True, seed=arguments.seed) as loader,
+        DistNodeDataLoader(g, train, sampler, batch_size=batch_size, shuffle=True, seed=arguments.seed, epoch=begun) as loader,
         evaluation("val_mask", sampler) as valid,
         evaluation("test_mask", MultiLayerFullNeighborSampler(len(arguments.fanouts))) as test,
     ):
-        for epoch in range(arguments.epochs):
+        for epoch in range(begun, arguments.epochs):
             trained.train()
             total, of_epoch = 0.0, []
             for batch in loader:
@@ -144,6 +166,8 @@ def main() -> None:
             reached = accuracy(model, valid, world)
             if rank == 0:
                 print(f"epoch {epoch + 1}: loss {total / len(loader):.4f} of {len(loader)} steps, valid {reached:.4f}", flush=True)
+                if arguments.checkpoint:
+                    keep(arguments.checkpoint, {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch + 1})
         reached = accuracy(model, test, world)
     mine = {"rank": rank, "seeds": len(train), "digests": digests}
     told = [mine] * world

@@ -61,13 +61,13 @@ def run(name: str, place: dict[str, str], *arguments: object, ranks: int = 0) ->
 SAGE = ["--fanouts", *FANOUTS, "--epochs", EPOCHS, "--batch-size", BATCH, "--hidden", 16]
 
 
-def expected_digests(small: Path, two: Machines, rank: int, world: int) -> list[list[str]]:
+def expected_digests(small: Path, two: Machines, rank: int, world: int, epochs: int = EPOCHS) -> list[list[str]]:
     """Of a rank's seeds, sampled from the graph that was never cut."""
     hd.initialize(data=two.whole)
     seeds = hd.node_split(hd.DistGraph().ndata["train_mask"], rank=rank, world_size=world)
     hd.exit_client()
     with hopfeed.Loader(small, seeds=seeds, fanouts=FANOUTS[::-1], batch_size=BATCH // world, seed=hd.seed_of_rank(0, rank), num_workers=0) as loader:
-        return [[f"{batch.digest():016x}" for batch in loader] for _ in range(EPOCHS)]
+        return [[f"{batch.digest():016x}" for batch in loader] for _ in range(epochs)]
 
 
 def test_two_ranks_over_servers_have_the_batches_of_one_machine(small: Path, two: Machines) -> None:
@@ -80,10 +80,14 @@ def test_two_ranks_over_servers_have_the_batches_of_one_machine(small: Path, two
     assert again["ranks"] == told["ranks"][1:]
 
 
-def test_alone_it_is_the_same_script(small: Path, two: Machines) -> None:
-    out = run("distributed_sage.py", {"HOPFEED_DATA": str(two.whole)}, *SAGE, "--digests")
+def test_alone_it_is_the_same_script(small: Path, two: Machines, tmp_path: Path) -> None:
+    place, more = {"HOPFEED_DATA": str(two.whole)}, ("--digests", "--checkpoint", tmp_path / "kept")
+    out = run("distributed_sage.py", place, *SAGE, *more)
     assert out.count("\nepoch") + out.startswith("epoch") == EPOCHS and "test accuracy" in out
     assert json.loads(out.splitlines()[-1])["ranks"] == [{"rank": 0, "seeds": 500, "digests": expected_digests(small, two, 0, 1)}]
+    again = run("distributed_sage.py", place | {"HOPFEED_RESTART": "1"}, *SAGE, "--epochs", EPOCHS + 1, *more)
+    assert [line.split(":")[0] for line in again.splitlines() if line.startswith("epoch")] == [f"epoch {EPOCHS + 1}"]  # it goes on
+    assert json.loads(again.splitlines()[-1])["ranks"][0]["digests"] == expected_digests(small, two, 0, 1, EPOCHS + 1)[EPOCHS:]
 
 
 def test_two_ranks_learn_rows_at_their_owners(two: Machines) -> None:
