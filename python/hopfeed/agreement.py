@@ -167,7 +167,8 @@ class OwnSeeds:
         except RuntimeError:  # of a store that ended with rank 0
             return
         if differing:
-            raise InvalidError(f"the ranks train by different graphs or options: {differing}. Give all ranks the same, and begin loaders in the same order")
+            what = "the ranks train on different graphs, or by different options"
+            raise InvalidError(f"{what}: {differing}. Give all ranks the same, and begin loaders in the same order")
 
 
 def _differing(store: Any, key: str, parts: Mapping[str, Any]) -> str:

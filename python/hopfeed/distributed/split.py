@@ -39,8 +39,8 @@ def node_split(
         ntype: their type, where there are several.
         rank, world_size: by default this trainer, of all.
         force_even: every trainer gets the same number, so that all make as many batches, as DDP needs. Those whose partition has too
-            few take what others have too many of, those of their host first; where the number does not divide, the last ones, fewer than there are trainers, are
-            left out, and no node comes twice. False, for evaluation: each takes all nodes of its partition, shared evenly with the
+            few take what others have too many of, those of their host first; where the number does not divide, the last ones, fewer than
+            there are trainers, are left out, and no node comes twice. False, for evaluation: each takes all nodes of its partition, shared evenly with the
             other trainers beside it, and nodes of partitions without a trainer are shared out on their host. Then each node comes exactly once.
         node_trainer_ids: DGL's; refused.
 

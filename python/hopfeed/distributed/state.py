@@ -100,8 +100,8 @@ class DistEmbedding(torch.nn.Module):
         part_policy: DGL's; refused: ``ntype`` says which nodes.
         ntype: they are of this type; by default the one that has so many nodes.
         seed: of first values.
-        dataset_ids: it is called with dataset ids: ``blocks[0].srcdata["dataset_id"]`` of loaders with ``dataset_ids=True``. Where servers sample, original ids
-            are translated by a table of 8 bytes a node, which the first lookup fetches; this does without.
+        dataset_ids: it is called with dataset ids: ``blocks[0].srcdata["dataset_id"]`` of loaders with ``dataset_ids=True``. Where
+            servers sample, original ids are translated by a table of 8 bytes a node, which the first lookup fetches; this does without.
         options: ``restore``, ``run``, ``attempt``, ``timeout`` of ``hopfeed.torch.DistEmbedding``.
     """
 
