@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from hopfeed.launch.cut import Cut, read_cut
 from hopfeed.launch.errors import LaunchError, RunFailed, all_of
 from hopfeed.launch.hosts import Host, read_hosts
 from hopfeed.launch.machine import Machine, ending
+from hopfeed.launch.output import MOST_WAITING, Writer
 from hopfeed.launch.plan import TRAINERS, Plan, RunOptions, describe, make_plan
 from hopfeed.launch.pushes import missing_there, require_room
 from hopfeed.launch.run_secrets import make_secrets
@@ -318,6 +320,52 @@ def test_the_screen_shows_each_host_and_moves_nothing() -> None:
     found.hear({"is": "progress", "epoch": 3, "taken": 5, "steps": 10, "batches_per_s": 12.34})
     found.hear({"is": "line", "name": "trainer-2", "text": "\x1b[31mred\x07 \u202eback"})
     assert screen.picture([found]) == ["epoch 3 [##############              ] 50%, 5 of 10 batches, 12.3 batches/s", "node2  training", "       trainer-2: red back"]
+
+
+def test_what_happened_stays_above_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    with open(tmp_path / "out", "w") as out, open(tmp_path / "err", "w") as err:
+        shown = screen.Screen(out, err)
+        for text in ("node1: it is lost: \x1b[1A" + "x" * 60, "beginning again"):
+            shown.tell(text)
+        found = machine([])
+        shown.draw([found])
+        shown.line(found, "trainer-2", "a word")
+        shown.tell("the last word")
+        shown.close(60)
+    assert (tmp_path / "err").read_bytes().decode() == f"\r\x1b[Jnode1: it is lost: {'x' * 60}\nbeginning again\nnode2  connected\nthe last word\n"
+    assert (tmp_path / "out").read_text() == "node2 trainer-2: a word\n"
+
+
+# ---- what the launcher writes
+
+
+def test_who_does_not_read_stops_nobody_and_gets_all_later() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w", encoding="ascii") as file, os.fdopen(reading, "rb") as reader:
+        writer, text = Writer(file), "\u2588" * 99 + "\n"
+        while not writer.full:
+            writer.write(text)
+        assert not writer.close(0.2)
+        for _ in range(MOST_WAITING // len(text)):
+            assert reader.readline() == b"?" * 99 + b"\n"
+        assert not writer.full
+        while writer._bytes:
+            assert reader.readline() == b"?" * 99 + b"\n"
+        assert writer.close(60)
+
+
+def test_output_that_cannot_be_written_is_told_once() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    told: list[str] = []
+    with os.fdopen(writing, "w") as file:
+        writer = Writer(file, told.append)
+        for _ in range(3):
+            writer.write("x\n")
+            assert writer.close(60)
+        writer._thread.join(60)
+    assert told == ["Broken pipe"]
 
 
 # ---- the token and the certificate

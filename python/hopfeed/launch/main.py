@@ -18,6 +18,7 @@ from hopfeed.version import __version__
 
 _INTERRUPTED = 130
 _DRAWN_EVERY = 0.5  # seconds
+_READS_WITHIN = 60.0  # seconds for who reads the launcher's output, at its end
 
 
 def main() -> None:
@@ -72,10 +73,16 @@ def _launch(arguments: list[str]) -> tuple[int, Any]:
     secrets = make_secrets([host.host.address for host in plan.hosts], tls=options.tls) if options.servers else {}
     shown = Screen() if sys.stderr.isatty() else Lines()
     logs = Logs(told.logs, shown.tell)
+    code = _INTERRUPTED
     try:
-        return asyncio.run(_run(told, plan, reaching, secrets, shown, logs))
+        code, lines = asyncio.run(_run(told, plan, reaching, secrets, shown, logs))
+        return code, lines
     finally:
         logs.close()
+        try:
+            shown.close(_READS_WITHIN if code != _INTERRUPTED else 1)
+        except KeyboardInterrupt:
+            pass
 
 
 async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict[str, str], shown: Any, logs: Any) -> tuple[int, Any]:
@@ -88,8 +95,9 @@ async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict
         shown.line(machine, process, text)
 
     run = Run(
-        plan, reaching, secrets, __version__, on_line=line, tell=shown.tell, watched=isinstance(shown, Screen) or told.json is not None
-    )
+        plan, reaching, secrets, __version__, on_line=line, tell=shown.tell,
+        watched=isinstance(shown, Screen) or told.json is not None, held=lambda: shown.full,
+    )  # fmt: skip
     drawing = asyncio.create_task(_draw(shown, run))
     going = asyncio.create_task(run.go())
     asked = 0

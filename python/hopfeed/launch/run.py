@@ -47,6 +47,7 @@ class Run:
         secrets: files of the run, by name.
         tell: gets what happens, a line each, with the host's name in front.
         watched: the epoch's progress is wanted.
+        held: whether nobody takes what ``on_line`` gets, so that hosts wait with what they say. Not while the run ends.
 
     Attributes:
         ending: ``end`` has begun, after which ``stop`` says nothing.
@@ -54,9 +55,10 @@ class Run:
 
     def __init__(
         self, plan: Plan, reaching: Reaching, secrets: dict[str, str], version: str, *, on_line: Callable[[Machine, str, str], None],
-        tell: Callable[[str], None], watched: bool,
+        tell: Callable[[str], None], watched: bool, held: Callable[[], bool],
     ) -> None:  # fmt: skip
         self.plan, self.reaching, self._secrets, self._tell, self._watched = plan, reaching, secrets, tell, watched
+        self._held = held
         self._changed = asyncio.Event()
         self.machines = [self._machine(host, version, on_line) for host in plan.hosts]
         self.restarts = 0  # of --restarts, used up
@@ -134,7 +136,7 @@ class Run:
     async def _connect(self, machines: Sequence[Machine]) -> None:
         for machine in machines:
             machine.forget()
-            machine.session = Session(machine.plan.host, self.reaching.ssh, self.reaching.agent, machine.hear, machine.hear_end)
+            machine.session = Session(machine.plan.host, self.reaching.ssh, self.reaching.agent, machine.hear, machine.hear_end, self._is_held)
             await machine.session.open()
         within = self.reaching.connect_within
         await self._wait(lambda: all(m.hello or m.settled() for m in machines), within)
@@ -144,6 +146,9 @@ class Run:
         await self._wait(lambda: all(m.settled() for m in machines), within)
         late = [LaunchError(f"{m.name}: it has not answered within {within:g} s; see that ssh {m.plan.host.login} works") for m in machines if not m.settled()]
         all_of([*filter(None, (machine.failure() for machine in machines)), *late])
+
+    def _is_held(self) -> bool:
+        return self._held() and not self.ending
 
     def _send_begin(self, machine: Machine) -> None:
         plan, options = machine.plan, self.plan.options

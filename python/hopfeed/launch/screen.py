@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections import deque
 from collections.abc import Sequence
 from typing import TextIO
 
 from hopfeed.launch.machine import Machine, ending
+from hopfeed.launch.output import Writer
 from hopfeed.launch.plan import TRAINERS
 
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -22,39 +24,65 @@ def plain(text: str) -> str:
 class Lines:
     """For files and pipes: what happens on standard error, what trainers say on standard output."""
 
-    def __init__(self, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> None:
-        self._out, self._err = out, err
+    def __init__(self, out: TextIO | None = sys.stdout, err: TextIO | None = sys.stderr) -> None:
+        self._err = Writer(err) if err is not None else None
+        self._out = Writer(out, self._broken) if out is not None else None
+
+    def _broken(self, why: str) -> None:
+        self.tell(f"cannot write to standard output ({why}); the run goes on, and the logs have all (--logs)")
+
+    @property
+    def full(self) -> bool:
+        """Nobody reads what trainers say."""
+        return self._out is not None and self._out.full
 
     def tell(self, text: str) -> None:
-        print(plain(text), file=self._err, flush=True)
+        if self._err is not None:
+            self._err.write(plain(text) + "\n")
 
     def line(self, machine: Machine, process: str, text: str) -> None:
-        if process.startswith("trainer-"):
-            print(f"{machine.name} {process}: {plain(text)}", file=self._out, flush=True)
+        if self._out is not None and process.startswith("trainer-"):
+            self._out.write(f"{machine.name} {process}: {plain(text)}\n")
 
     def draw(self, machines: Sequence[Machine]) -> None:
         pass
 
+    def close(self, within: float) -> None:
+        """Waits for who reads, but for nobody who has taken nothing for so many seconds."""
+        if self._out is not None and not self._out.close(within):
+            self.tell("nobody reads standard output to its end; the logs have all (--logs)")
+        if self._err is not None:
+            self._err.write(self._untold())
+            self._err.close(within)
 
-class Screen:
-    """For terminals: a paragraph for each host, with its state, its processes and their last lines."""
+    def _untold(self) -> str:
+        return ""
 
-    def __init__(self, err: TextIO = sys.stderr) -> None:
-        self._err, self._rows, self._told = err, 0, ""
+
+class Screen(Lines):
+    """For terminals: what happened, and below it a paragraph for each host, with its state, its processes and their last lines. What
+    trainers say is written where standard output is no terminal.
+    """
+
+    def __init__(self, out: TextIO | None = sys.stdout, err: TextIO | None = sys.stderr) -> None:
+        super().__init__(None if out is None or out.isatty() else out, err)
+        self._rows = 0
+        self._told: deque[str] = deque()
 
     def tell(self, text: str) -> None:
-        self._told = plain(text)
-
-    def line(self, machine: Machine, process: str, text: str) -> None:
-        pass
+        self._told.append(plain(text))
 
     def draw(self, machines: Sequence[Machine]) -> None:
+        if self._err is None or not self._err.idle:  # a terminal that is held (Ctrl-S)
+            return
         columns, rows = shutil.get_terminal_size()
-        lines = [line[: columns - 1] for line in picture(machines)][: max(1, rows - 2)] + [self._told[: columns - 1]]
+        lines = [line[: columns - 1] for line in picture(machines)][: max(1, rows - 1)]
         up = f"\x1b[{self._rows}A" if self._rows else ""
-        self._err.write(f"{up}\r\x1b[J" + "\n".join(lines) + "\n")
-        self._err.flush()
+        self._err.write(f"{up}\r\x1b[J" + self._untold() + "".join(line + "\n" for line in lines))
         self._rows = len(lines)
+
+    def _untold(self) -> str:
+        return "".join(self._told.popleft() + "\n" for _ in range(len(self._told)))
 
 
 def picture(machines: Sequence[Machine]) -> list[str]:

@@ -14,6 +14,7 @@ from hopfeed.launch.hosts import Host
 from hopfeed.launch.messages import MAX_MESSAGE, Message, decode, encode
 
 _ALIVE_EVERY, _ALIVE_TIMES = 5, 4  # of ssh itself: a host that is gone is noticed after 20 s
+_HELD_FOR = 0.1  # seconds between two looks at who does not read
 _MOST_GREETING = 1000  # lines that a login may say before the agent does
 _AGENT = re.compile(r"[A-Za-z0-9_./+@%:,~-]+")
 _DENIED = re.compile(r"Permission denied \(([a-z0-9,-]+)\)")
@@ -81,11 +82,14 @@ class Session:
     """One connection. ``on_message`` gets what the agent says, ``on_end`` why it says nothing any more; each in the event loop.
 
     Args:
-        name: of the host, in logs of what its agent says beside messages.
+        held: whether the agent is not read from, because nobody takes what it says. Its silence is no silence then.
     """
 
-    def __init__(self, host: Host, ssh: Sequence[str], agent: str, on_message: Callable[[Message], None], on_end: Callable[[str], None]) -> None:
-        self.host = host
+    def __init__(
+        self, host: Host, ssh: Sequence[str], agent: str, on_message: Callable[[Message], None], on_end: Callable[[str], None],
+        held: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.host, self._held = host, held
         self._ssh, self._agent, self._on_message, self._on_end = list(ssh), agent, on_message, on_end
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -139,22 +143,36 @@ class Session:
     async def _read(self) -> None:
         assert self._process is not None and self._process.stdout is not None
         greeting = 0
-        try:
-            while line := await self._process.stdout.readline():
-                self.heard = time.monotonic()
-                message = decode(line)
-                if message is not None and "is" in message:
-                    self._was_there = True
-                    self._on_message(message)
-                elif (greeting := greeting + 1) > _MOST_GREETING:
-                    raise ValueError
-        except ValueError:
-            self._said.append("it says what no agent does")
-            self.kill()
+        while line := await self._next_line():
+            message = decode(line)
+            if message is not None and "is" in message:
+                self._was_there = True
+                self._on_message(message)
+            elif (greeting := greeting + 1) > _MOST_GREETING:
+                self._distrust()
+                break
         code = await self._process.wait()
         if len(self._tasks) > 1:
             await asyncio.wait([self._tasks[1]], timeout=5)
         self._on_end(why_no_agent(self.host.login, shlex.join(self._ssh[:1]), code, list(self._said), was_there=self._was_there))
+
+    async def _next_line(self) -> bytes:
+        """Empty at the end."""
+        assert self._process is not None and self._process.stdout is not None
+        while self._held():
+            self.heard = time.monotonic()
+            await asyncio.sleep(_HELD_FOR)
+        try:
+            line = await self._process.stdout.readline()
+        except ValueError:  # longer than any message
+            self._distrust()
+            return b""
+        self.heard = time.monotonic()
+        return line
+
+    def _distrust(self) -> None:
+        self._said.append("it says what no agent does")
+        self.kill()
 
     async def _read_errors(self) -> None:
         assert self._process is not None and self._process.stderr is not None
