@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -20,6 +21,7 @@ from hopfeed.launch.machine import Machine, ending
 from hopfeed.launch.output import MOST_WAITING, Writer
 from hopfeed.launch.plan import TRAINERS, Plan, RunOptions, describe, make_plan
 from hopfeed.launch.pushes import missing_there, require_room
+from hopfeed.launch.report import require_writable
 from hopfeed.launch.run_secrets import make_secrets
 from hopfeed.launch.session import agent_words, ssh_words, why_no_agent
 
@@ -311,6 +313,7 @@ def test_a_trainer_that_fails_is_named_with_its_last_words() -> None:
     failure = found.trainer_failure()
     assert failure is not None and failure.lines == ("node2: trainer-3 was killed by SIGSEGV: out of luck",)
     assert lines[:2] == ["trainer-2: fine", "trainer-3: out of luck"]
+    assert [found.processes[name].code for name in found.plan.pipes] == [None, -11]
     assert [ending(code) for code in (None, 3, -9, -77)] == ["has ended", "ended with exit code 3", "was killed by SIGKILL", "was killed by signal 77"]
 
 
@@ -340,19 +343,27 @@ def test_what_happened_stays_above_the_picture(tmp_path: Path, monkeypatch: pyte
 # ---- what the launcher writes
 
 
+def test_a_report_that_cannot_be_written_is_said_before_anything_is_started(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    report.write_text("of another run")
+    require_writable(str(report))
+    assert not list(tmp_path.iterdir())
+    for path, said in ((tmp_path / "none" / "report", "No such file or directory"), (tmp_path, "is there, and no file"), ("/dev/null", "is there, and no file")):
+        with pytest.raises(LaunchError, match=f"^--json: .*{path}.*{said}"):
+            require_writable(str(path))
+
+
 def test_who_does_not_read_stops_nobody_and_gets_all_later() -> None:
     reading, writing = os.pipe()
     with os.fdopen(writing, "w", encoding="ascii") as file, os.fdopen(reading, "rb") as reader:
-        writer, text = Writer(file), "\u2588" * 99 + "\n"
+        writer, text, lines = Writer(file), "\u2588" * 9999 + "\n", 0
         while not writer.full:
             writer.write(text)
-        assert not writer.close(0.2)
-        for _ in range(MOST_WAITING // len(text)):
-            assert reader.readline() == b"?" * 99 + b"\n"
-        assert not writer.full
-        while writer._bytes:
-            assert reader.readline() == b"?" * 99 + b"\n"
-        assert writer.close(60)
+            lines += 1
+        assert lines > MOST_WAITING // len(text) and not writer.close(0.2)
+        for _ in range(lines):
+            assert reader.readline() == b"?" * 9999 + b"\n"
+        assert writer.close(60) and not writer.full
 
 
 def test_output_that_cannot_be_written_is_told_once() -> None:
@@ -434,8 +445,12 @@ def test_input_that_cannot_be_served_is_one_line_of_the_program(cut: Path, tmp_p
         (["--data", cut], f"--hosts: line 2 of {tmp_path}/hosts names node1"),
         (["--data", cut, "--state", "here"], "--state is 'here'; give an absolute path"),
     ):
-        done = launch(environment, "--hosts", tmp_path / "hosts", *more, "--", "train")
+        report = tmp_path / "report.json"
+        report.write_text("of another run")
+        done = launch(environment, "--hosts", tmp_path / "hosts", *more, "--json", report, "--", "train")
         (line,) = done.stderr.splitlines()
         assert done.returncode == 2 and line.startswith(f"hopfeed-launch: {said}")
+        found = json.loads(report.read_text())
+        assert (found["outcome"], found["errors"]) == ("failed", [line.removeprefix("hopfeed-launch: ")])
     done = launch(environment, "--help")
     assert done.returncode == 0 and "--sampling" in done.stdout and "HOPFEED_OWNERS" in done.stdout

@@ -101,7 +101,7 @@ class Machine:
         rank, code = self._failed
         trainer = f"trainer-{rank}"
         if trainer in self.plan.pipes:
-            return RunFailed(f"{self.name}: {trainer} {ending(code)}: {self.processes.get(trainer, Process()).last_line()}")
+            return RunFailed(f"{self.name}: {trainer} {ending(code)}: {self.processes[trainer].last_line()}")
         told = next((line for line in reversed(process.last) if "Error" in line), process.last_line())
         return RunFailed(f"{self.name}: torchrun {ending(process.code)}: {told}")
 
@@ -158,6 +158,17 @@ class Machine:
     def _hear_ended(self, message: Message) -> None:
         process = self.processes[message["name"]]
         process.running, process.code = False, message["code"]
+        if message["name"] == TRAINERS:
+            self._hear_trainers_ended(process.code)
+
+    def _hear_trainers_ended(self, code: int) -> None:
+        """Of trainers torchrun tells no exit code but that of the first that has failed."""
+        rank, failed = self._failed
+        for name in self.plan.pipes:
+            if code == 0:
+                self.processes.setdefault(name, Process()).code = 0
+            elif name == f"trainer-{rank}":
+                self.processes.setdefault(name, Process()).code = failed
 
     def _hear_leaving(self, message: Message) -> None:
         if not self.closing:

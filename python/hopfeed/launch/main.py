@@ -44,6 +44,31 @@ def main() -> None:
 
 def _launch(arguments: list[str]) -> tuple[int, Any]:
     from hopfeed.launch.command_line import parse
+    from hopfeed.launch.report import report_without_run, require_writable
+
+    told = parse(arguments)
+    if told.json is not None and not told.dry_run:
+        require_writable(told.json)
+    try:
+        return _launch_as_told(told)
+    except LaunchError as error:
+        if told.json is not None and not told.dry_run:
+            return error.code, (*error.lines, *_report(told.json, report_without_run(error.lines)))
+        raise
+
+
+def _report(path: str, report: dict[str, Any]) -> tuple[str, ...]:
+    """Lines that say why it cannot be written; they stand below what the run has to say."""
+    from hopfeed.launch.report import write_report
+
+    try:
+        write_report(path, report)
+    except LaunchError as error:
+        return error.lines
+    return ()
+
+
+def _launch_as_told(told: argparse.Namespace) -> tuple[int, Any]:
     from hopfeed.launch.cut import read_cut
     from hopfeed.launch.hosts import read_hosts
     from hopfeed.launch.logs import Logs
@@ -53,7 +78,6 @@ def _launch(arguments: list[str]) -> tuple[int, Any]:
     from hopfeed.launch.screen import Lines, Screen
     from hopfeed.launch.session import agent_words, ssh_words
 
-    told = parse(arguments)
     options = RunOptions(
         command=tuple(told.command), servers=told.servers, trainers=told.trainers, sampling=told.sampling, state=told.state,
         remote_data=told.remote_data, num_workers=told.num_workers, server_options=tuple(told.server_options), meeting_port=told.meeting_port,
@@ -86,7 +110,7 @@ def _launch(arguments: list[str]) -> tuple[int, Any]:
 
 
 async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict[str, str], shown: Any, logs: Any) -> tuple[int, Any]:
-    from hopfeed.launch.report import report_of, write_report
+    from hopfeed.launch.report import report_of
     from hopfeed.launch.run import Run
     from hopfeed.launch.screen import Screen
 
@@ -126,7 +150,8 @@ async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict
         drawing.cancel()
         shown.draw(run.machines)
     if told.json is not None:
-        write_report(told.json, report_of(run, outcome, lines))
+        unwritten = _report(told.json, report_of(run, outcome, lines))
+        return code or int(bool(unwritten)), (*lines, *unwritten)
     return code, lines
 
 

@@ -5,10 +5,26 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hopfeed.launch.errors import LaunchError
 from hopfeed.launch.run import Run
+
+
+def require_writable(path: str) -> None:
+    """Before anything is started. A report of another run goes: it shall not be taken for this one's.
+
+    Raises:
+        LaunchError: it cannot be written.
+    """
+    write_report(path, {})
+    Path(path).unlink(missing_ok=True)
+
+
+def report_without_run(errors: Sequence[str]) -> dict[str, Any]:
+    """Of input that cannot be served."""
+    return {"outcome": "failed", "errors": list(errors), "hosts": []}
 
 
 def report_of(run: Run, outcome: str, errors: Sequence[str]) -> dict[str, Any]:
@@ -41,6 +57,8 @@ def write_report(path: str, report: dict[str, Any]) -> None:
     Raises:
         LaunchError: it cannot be written.
     """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise LaunchError(f"--json: {path} is there, and no file; name another")
     beside = f"{path}.{os.getpid()}"
     try:
         with open(beside, "w", encoding="utf-8") as file:
