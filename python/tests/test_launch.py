@@ -411,6 +411,7 @@ def test_without_openssl_the_line_says_what_to_do(monkeypatch: pytest.MonkeyPatc
         (["--hosts", "h", "--data", "d", "--servers", "-1", "--", "train"], "--servers"),
         (["--hosts", "h", "--data", "d", "--trainers", "0", "--", "train"], "'0' is no whole number from 1 to 1024"),
         (["--hosts", "h", "--data", "d", "--port", "x", "--", "train"], "'x' is no whole number from 1 to 65535"),
+        (["--hosts", "h", "--data", "d", "--grace", "31", "--", "train"], "'31' is no whole number from 0 to 30"),
         (["--hosts", "h", "--data", "d", "--server-options", "'x", "--", "train"], "--server-options"),
         (["--hosts", "h", "--data", "d", "--unknown", "--", "train"], "--unknown"),
     ],

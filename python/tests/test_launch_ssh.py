@@ -262,13 +262,15 @@ def test_ctrl_c_ends_everything_that_was_started_and_nothing_else(launch: Callab
 
 
 def test_a_second_ctrl_c_does_not_wait_for_trainers(launch: Callable[..., Launched]) -> None:
-    run = launch("sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.1; done", options=["--grace", 1000])
+    run = launch("sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.1; done", options=["--grace", 30])
     for rank in range(2):
         run.wait_until(f"node{rank + 1}", f"trainer-{rank}", "begun")
+    begin = time.monotonic()
     run.process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     run.process.send_signal(signal.SIGINT)
     assert run.complaint() == (130, ["interrupted; all that it started is ended"])
+    assert time.monotonic() - begin < 30  # which trainers would have had
 
 
 def test_all_ends_when_the_launcher_is_killed(launch: Callable[..., Launched]) -> None:

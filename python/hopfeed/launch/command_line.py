@@ -7,6 +7,8 @@ import shlex
 import sys
 from typing import NoReturn
 
+_TORCHRUN_KILLS_AFTER = 30  # seconds from SIGTERM, whatever anybody says
+
 _EPILOG = """\
 Trainers find what they need in HOPFEED_DATA, HOPFEED_PEERS, HOPFEED_SERVERS, HOPFEED_OWNERS, HOPFEED_TOKEN_FILE,
 HOPFEED_TLS_CA and HOPFEED_RESTART; docs/cluster.md has the table.
@@ -62,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     add("--agent", metavar="PROGRAM", default="hopfeed-launch", help="hopfeed-launch on the hosts, where logins do not have it in PATH")
     add("--connect-within", metavar="S", type=_number(1, 3600), default=30, help="seconds that a host has to answer (30)")
     add("--servers-within", metavar="S", type=_number(1, 86400), default=300, help="seconds that servers have to start (300)")
-    add("--grace", metavar="S", type=_number(0, 86400), default=30, help="seconds that trainers have to keep a checkpoint when they are asked to end (30)")
+    add("--grace", metavar="S", type=_number(0, _TORCHRUN_KILLS_AFTER), default=30, help="seconds, up to 30, that trainers have to keep a checkpoint when they are asked to end (30)")
     add("--logs", metavar="DIR", default="hopfeed-launch.logs", help="folder here for a log of each process (hopfeed-launch.logs)")
     add("--json", metavar="FILE", help="write a report of the run to this file")
     add("--dry-run", action="store_true", help="show what would run where; nobody is asked")
