@@ -16,7 +16,7 @@ from hopfeed.launch import messages, screen
 from hopfeed.launch.command_line import parse
 from hopfeed.launch.cut import Cut, read_cut
 from hopfeed.launch.errors import LaunchError, RunFailed, all_of
-from hopfeed.launch.hosts import Host, read_hosts
+from hopfeed.launch.hosts import MAX_FILE_BYTES, MAX_HOSTS, Host, read_hosts
 from hopfeed.launch.machine import Machine, ending
 from hopfeed.launch.output import MOST_WAITING, Writer
 from hopfeed.launch.plan import TRAINERS, Plan, RunOptions, describe, make_plan
@@ -83,6 +83,23 @@ def test_a_hosts_file_that_cannot_be_served_is_one_line(tmp_path: Path, text: st
 def test_a_hosts_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match=f"--hosts: cannot read {tmp_path}/none: No such file"):
         read_hosts(f"{tmp_path}/none", port=9470)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("".join(f"n{number}\n" for number in range(MAX_HOSTS + 1)), f"names {MAX_HOSTS + 1} hosts, and {MAX_HOSTS} are the most"),
+        ("node1" + "\n" * (MAX_FILE_BYTES - 4), f"has more than {MAX_FILE_BYTES} bytes"),
+    ],
+    ids=["hosts", "bytes"],
+)
+def test_one_above_the_limits_of_a_hosts_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "hosts"
+    path.write_text(text)
+    with pytest.raises(LaunchError, match=said):
+        read_hosts(str(path), port=9470)
+    path.write_text(text.removesuffix("\n").removesuffix(f"n{MAX_HOSTS}"))  # one less
+    read_hosts(str(path), port=9470)
 
 
 # ---- the plan
@@ -182,7 +199,7 @@ def test_what_does_not_fit_is_said_before_it_is_sent() -> None:
         require_room(host, sized, (0, 2), 0, 1_500_000)
 
 
-def test_a_dataset_is_read_as_its_manifest_says(cut: Path, tmp_path: Path) -> None:
+def test_a_dataset_is_read_as_its_manifest_says(cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = read_cut(str(cut))
     assert (found.folder, found.partitions, len(found.sha256)) == (str(cut), 3, 64)
     on_disk = [sum(path.stat().st_size for path in (cut / f"part-000{p}").rglob("*") if path.is_file()) for p in range(3)]
@@ -193,6 +210,10 @@ def test_a_dataset_is_read_as_its_manifest_says(cut: Path, tmp_path: Path) -> No
         (tmp_path / "meta.json").write_text(text)
         with pytest.raises(LaunchError, match=f"{tmp_path}/meta.json is damaged"):
             read_cut(str(tmp_path))
+    monkeypatch.setattr("hopfeed.launch.cut.MAX_MANIFEST_BYTES", 16)
+    assert len(text) == 17
+    with pytest.raises(LaunchError, match=f"{tmp_path} has no meta.json that can be read .it has more than 16 bytes"):
+        read_cut(str(tmp_path))
 
 
 def test_the_description_shows_each_host_and_no_secret() -> None:
@@ -387,8 +408,10 @@ def test_the_certificate_names_all_hosts() -> None:
         pytest.skip("there is no program 'openssl'")
     files = make_secrets(["node1", "10.0.0.2", "fd00::3"], tls=True)
     shown = subprocess.run(["openssl", "x509", "-noout", "-text"], input=files["cert.pem"], capture_output=True, text=True, check=True).stdout
-    assert "DNS:node1, IP Address:10.0.0.2, IP Address:FD00:0:0:0:0:0:0:3" in shown
+    assert "DNS:node1, IP Address:10.0.0.2, IP Address:FD00:0:0:0:0:0:0:3" in shown and "CA:TRUE" in shown
     assert files["key.pem"].startswith("-----BEGIN PRIVATE KEY-----") and len(files["token"]) == 65
+    many = make_secrets([f"node{number}.a-rather-long-name-of-a-cluster.example" for number in range(MAX_HOSTS)], tls=True)  # no command line has room
+    assert len(many["cert.pem"]) > 100 * 1024
     others = make_secrets(["node1"], tls=False)
     assert set(others) == {"token"} and others["token"] != files["token"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import re
@@ -34,10 +35,14 @@ def manifest_of(folder: Path) -> bytes:
     """The bytes of a folder's manifest.
 
     Raises:
-        OSError: it has none that can be read.
+        OSError: it has none that can be read, or one of more than ``MAX_MANIFEST_BYTES``.
     """
-    with (folder / "meta.json").open("rb") as file:
-        return file.read(MAX_MANIFEST_BYTES)
+    path = folder / "meta.json"
+    with path.open("rb") as file:
+        text = file.read(MAX_MANIFEST_BYTES + 1)
+    if len(text) > MAX_MANIFEST_BYTES:
+        raise OSError(errno.EFBIG, f"it has more than {MAX_MANIFEST_BYTES} bytes", str(path))
+    return text
 
 
 def read_cut(folder: str) -> Cut:
