@@ -174,7 +174,8 @@ class Agent:
         code, said = child.finish()
         if child is self._look:
             self._look = None
-            self._tell_progress()
+            if code == 0:
+                self._tell_progress()
             return
         for name, text in said:
             self._pass_on(name, text)
@@ -341,6 +342,7 @@ class Agent:
         self._looked = now
         command = ["hopfeed-top", str(process), "--once", "--json", str(self._folder / "progress.json")]
         try:
+            (self._folder / "progress.json").unlink(missing_ok=True)  # of the last look
             command[0] = host_checks.find_program("hopfeed-top", "", "")
             self._look = Child("look", command, self._environment, cwd=self._cwd, folder=self._folder)
         except (OSError, Refusal):
