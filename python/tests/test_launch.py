@@ -227,7 +227,7 @@ def test_the_description_shows_each_host_and_no_secret() -> None:
 
 def test_ssh_asks_nothing_and_checks_keys_whatever_it_is_told() -> None:
     words = ssh_words("ssh -p 2222 -i 'a key' -o StrictHostKeyChecking=no", 7)
-    assert words[0] == "ssh" and {"-p", "2222", "a key", "ConnectTimeout=7"} < set(words)
+    assert words[0] == "ssh" and {"-p", "2222", "a key", "ControlMaster=no", "ConnectTimeout=7"} < set(words)
     assert words.index("BatchMode=yes") < words.index("StrictHostKeyChecking=yes") < words.index("StrictHostKeyChecking=no")  # ssh takes the first
     for command, said in (("", "--ssh is empty"), ("ssh 'x", "--ssh is 'ssh 'x'")):
         with pytest.raises(LaunchError, match=said):

@@ -21,7 +21,7 @@ _DENIED = re.compile(r"Permission denied \(([a-z0-9,-]+)\)")
 
 
 def ssh_words(command: str, connect_timeout: int) -> list[str]:
-    """How ssh is called: it asks nothing, and checks host keys, whatever else --ssh says.
+    """How ssh is called: it asks nothing, checks host keys and is no master of the user's other sessions, whatever else --ssh says.
 
     Raises:
         LaunchError: ``command`` is none.
@@ -33,7 +33,7 @@ def ssh_words(command: str, connect_timeout: int) -> list[str]:
     if not words:
         raise LaunchError("--ssh is empty; give a command like ssh, with its options")
     return [
-        words[0], "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", *words[1:], "-o", f"ConnectTimeout={connect_timeout}",
+        words[0], "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ControlMaster=no", *words[1:], "-o", f"ConnectTimeout={connect_timeout}",
         "-o", f"ServerAliveInterval={_ALIVE_EVERY}", "-o", f"ServerAliveCountMax={_ALIVE_TIMES}",
     ]  # fmt: skip
 
