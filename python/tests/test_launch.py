@@ -16,6 +16,7 @@ from hopfeed.launch import messages, screen
 from hopfeed.launch.command_line import parse
 from hopfeed.launch.cut import Cut, read_cut
 from hopfeed.launch.errors import LaunchError, RunFailed, all_of
+from hopfeed.launch.host_checks import dataset_at
 from hopfeed.launch.hosts import MAX_FILE_BYTES, MAX_HOSTS, Host, read_hosts
 from hopfeed.launch.machine import Machine, ending
 from hopfeed.launch.output import MOST_WAITING, Writer
@@ -193,10 +194,21 @@ def test_what_a_host_lacks_is_what_is_copied() -> None:
 
 def test_what_does_not_fit_is_said_before_it_is_sent() -> None:
     host, sized = plan().hosts[0], Cut("/data/cut", 5, "abc", (10, 20, 30, 40, 50, 7_000_000))
-    require_room(host, sized, (0, 2), 0, 7_000_040)
-    require_room(host, sized, (0, 2), 40, 7_000_000)  # a push that goes on
+    require_room(host, sized, (0, 2), {}, 7_000_040)
+    require_room(host, sized, (0, 2), {"0": 10, "2": 25, "1": 9_000_000}, 7_000_005)  # a push that goes on; partition 1 was there
+    with pytest.raises(LaunchError, match="needs 7.0 MB more"):
+        require_room(host, sized, (0, 2), {"0": 10, "2": 25, "1": 9_000_000}, 7_000_004)
     with pytest.raises(LaunchError, match=r"node1: its disk is full: /data/cut needs 7.0 MB more, and 1.5 MB are free; make room"):
-        require_room(host, sized, (0, 2), 0, 1_500_000)
+        require_room(host, sized, (0, 2), {}, 1_500_000)
+
+
+def test_an_agent_tells_what_each_partition_holds(tmp_path: Path) -> None:
+    for path, size in (("part-0002/n/x", 3), ("part-0002/y", 4), ("part-0010/x", 5), ("splits/x", 6), ("meta.json", 7)):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(b"x" * size)
+    found = dataset_at(str(tmp_path))
+    assert found["held"] == {"2": 7, "10": 5, "-1": 13} and found["partitions"] == [2, 10]
+    assert dataset_at(str(tmp_path / "none"))["held"] == {"-1": 0}
 
 
 def test_a_dataset_is_read_as_its_manifest_says(cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

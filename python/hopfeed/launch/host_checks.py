@@ -102,14 +102,20 @@ def interface_of(address: str) -> str | None:
 
 
 def dataset_at(folder: str) -> dict[str, object]:
-    """What lies there: the hash of a manifest, None without one, the partitions, bytes of all files, and bytes that are free there."""
+    """What lies there: the hash of a manifest, None without one, the partitions, bytes that each of them holds,
+    and what stands beside them ("-1"), and bytes that are free there.
+    """
     path = Path(folder)
     try:
         sha256: str | None = hashlib.sha256(manifest_of(path)).hexdigest()
         partitions = sorted(int(found[1]) for name in os.listdir(path) if (found := PARTITION.fullmatch(name)))
     except OSError:
         sha256, partitions = None, []
-    held = sum(os.lstat(os.path.join(where, name)).st_size for where, _, names in os.walk(path) for name in names)
+    held = {"-1": 0}
+    for where, _, names in os.walk(path):
+        found = PARTITION.match(os.path.relpath(where, path))
+        of = str(int(found[1])) if found else "-1"
+        held[of] = held.get(of, 0) + sum(os.lstat(os.path.join(where, name)).st_size for name in names)
     while not path.exists() and path != path.parent:
         path = path.parent
     return {"sha256": sha256, "partitions": partitions, "held": held, "free": shutil.disk_usage(path).free}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hopfeed.launch.cut import Cut
 from hopfeed.launch.errors import LaunchError
@@ -21,17 +21,17 @@ def missing_there(host: HostPlan, cut: Cut, sha256: str | None, there: Sequence[
     return tuple(p for p in host.partitions if sha256 != cut.sha256 or p not in there)
 
 
-def require_room(host: HostPlan, cut: Cut, partitions: Sequence[int], held: int, free: int) -> None:
+def require_room(host: HostPlan, cut: Cut, partitions: Sequence[int], held: Mapping[str, int], free: int) -> None:
     """Before anything is sent: what has come already, as of a push that was interrupted, needs no room again.
 
     Args:
-        held: bytes in the folder there.
+        held: bytes in the folder there, of each partition and beside them ("-1").
         free: bytes that are free on its disk.
 
     Raises:
         LaunchError: it does not fit.
     """
-    needed = sum(cut.bytes_of[p] for p in (*partitions, -1)) - held
+    needed = sum(max(0, cut.bytes_of[p] - held.get(str(p), 0)) for p in (*partitions, -1))
     if needed > free:
         raise LaunchError(
             f"{host.host.name}: its disk is full: {host.data} needs {needed / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free; make room "
