@@ -114,7 +114,7 @@ TEST_F(TrainingTest, WhatRankZeroCannotWrite_AllRanksHearInOneLine) {
   EXPECT_NE(ranks[0].output.find((out / "model.pt").string()), std::string::npos) << ranks[0].output;
   EXPECT_EQ(ranks[1].output, "rank 0: " + ranks[0].output);
   EXPECT_EQ(ranks[1].status, ranks[0].status);
-  EXPECT_GT(ranks[0].status, 10);
+  EXPECT_GE(ranks[0].status, 10) << "an Error, and no signal";
 }
 
 TEST_F(TrainingTest, ACheckpointOfAnEarlierRunIsNotTakenUnasked) {
