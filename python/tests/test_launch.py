@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -23,6 +24,7 @@ from hopfeed.launch.output import MOST_WAITING, Writer
 from hopfeed.launch.plan import TRAINERS, Plan, RunOptions, describe, make_plan
 from hopfeed.launch.pushes import missing_there, require_room
 from hopfeed.launch.report import require_writable
+from hopfeed.launch.run import Reaching, Run
 from hopfeed.launch.run_secrets import make_secrets
 from hopfeed.launch.session import agent_words, ssh_words, why_no_agent
 
@@ -348,6 +350,21 @@ def test_a_trainer_that_fails_is_named_with_its_last_words() -> None:
     assert lines[:2] == ["trainer-2: fine", "trainer-3: out of luck"]
     assert [found.processes[name].code for name in found.plan.pipes] == [None, -11]
     assert [ending(code) for code in (None, 3, -9, -77)] == ["has ended", "ended with exit code 3", "was killed by SIGKILL", "was killed by signal 77"]
+
+
+def test_a_run_that_is_stopped_waits_for_no_lost_host() -> None:
+    async def stopped() -> bool:
+        run = Run(
+            plan(), Reaching(ssh=["ssh"], agent="agent"), {}, "1.2.3", on_line=lambda *_: None, tell=lambda _: None, watched=False, held=lambda: False
+        )
+        hangs = asyncio.create_task(asyncio.sleep(1000))
+        waiting = asyncio.create_task(run._finished([hangs]))
+        await asyncio.sleep(0)
+        run.stop()
+        await asyncio.wait([waiting, hangs], timeout=60)
+        return waiting.cancelled() and hangs.cancelled()
+
+    assert asyncio.run(stopped())
 
 
 def test_the_screen_shows_each_host_and_moves_nothing() -> None:
