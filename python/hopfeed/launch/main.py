@@ -148,7 +148,7 @@ async def _run(told: argparse.Namespace, plan: Any, reaching: Any, secrets: dict
     finally:
         await run.end(reaching.grace if asked else min(reaching.grace, 3))
         drawing.cancel()
-        shown.draw(run.machines)
+        shown.draw(run.machines, last=True)
     if told.json is not None:
         unwritten = _report(told.json, report_of(run, outcome, lines))
         return code or int(bool(unwritten)), (*lines, *unwritten)

@@ -44,7 +44,7 @@ class Lines:
         if self._out is not None and process.startswith("trainer-"):
             self._out.write(f"{machine.name} {process}: {plain(text)}\n")
 
-    def draw(self, machines: Sequence[Machine]) -> None:
+    def draw(self, machines: Sequence[Machine], *, last: bool = False) -> None:
         pass
 
     def close(self, within: float) -> None:
@@ -72,8 +72,8 @@ class Screen(Lines):
     def tell(self, text: str) -> None:
         self._told.append(plain(text))
 
-    def draw(self, machines: Sequence[Machine]) -> None:
-        if self._err is None or not self._err.idle:  # a terminal that is held (Ctrl-S)
+    def draw(self, machines: Sequence[Machine], *, last: bool = False) -> None:
+        if self._err is None or not (self._err.idle or last):  # a terminal that is held (Ctrl-S)
             return
         columns, rows = shutil.get_terminal_size()
         lines = [line[: columns - 1] for line in picture(machines)][: max(1, rows - 1)]
