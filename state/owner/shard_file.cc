@@ -115,8 +115,10 @@ ShardWriter::ShardWriter(const std::filesystem::path& path, const ShardHead& hea
       first_partition_(first_of(head.partitions)),
       row_bytes_(static_cast<std::size_t>(head.row_bytes)),
       rows_of_head_(head.rows) {
-  ids_.reserve(kBlockRows);
-  rows_.reserve(padded(kBlockRows * row_bytes_));
+  const std::size_t most =
+      std::min(kBlockRows, static_cast<std::size_t>(std::max<std::int64_t>(head.rows, 0)));
+  ids_.reserve(most);
+  rows_.reserve(padded(most * row_bytes_));
   const std::string text = to_text(head);
   const FileHead file_head{.json_bytes = text.size()};
   write(std::as_bytes(std::span(&file_head, 1)));
