@@ -101,7 +101,6 @@ class EdgeShard {
     std::vector<double> weights;
     std::vector<AliasEntry> entries;
     std::vector<std::uint32_t> order;
-    std::vector<std::int64_t> edge_ids;
   };
 
   std::size_t open(const std::string& path, const std::string& descr,
