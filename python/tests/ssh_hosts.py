@@ -117,12 +117,14 @@ class SshHost:
                 path.write_text(text.format(python=python))
                 path.chmod(0o755)
 
-    def start(self, more: str = "") -> None:
-        """Starts it; ``more`` are commands that run there before its sshd."""
-        python, packages = os.path.dirname(sys.executable), Path(hopfeed.__file__).parent.parent
+    def start(self, more: str = "", *, has_python: bool = True) -> None:
+        """Starts it; ``more`` are commands that run there before its sshd. Without Python its PATH lacks the folder of this one, which
+        has hopfeed-launch too where the wheel is installed."""
+        path = f"{self.folder}/bin:" + (f"{os.path.dirname(sys.executable)}:" if has_python else "") + "/usr/bin:/bin"
+        packages = Path(hopfeed.__file__).parent.parent
         config, keys = self.folder / "config", self._hosts.folder
         environment = {
-            "PATH": f"{self.folder}/bin:{python}:/usr/bin:/bin", "HOME": f"{self.folder}/home", "TMPDIR": f"{self.folder}/tmp",
+            "PATH": path, "HOME": f"{self.folder}/home", "TMPDIR": f"{self.folder}/tmp",
             "PYTHONPATH": packages, "HOPFEED_BIN": os.path.dirname(os.path.abspath(program("hopfeed-worker"))),
         }  # fmt: skip
         config.write_text(

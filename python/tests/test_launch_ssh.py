@@ -387,7 +387,11 @@ def test_a_host_with_an_unknown_key(hosts: SshHosts, launch: Callable[..., Launc
 
 def test_a_host_without_the_programs(hosts: SshHosts, launch: Callable[..., Launched]) -> None:
     (hosts.all[1].folder / "bin/hopfeed-launch").unlink()
-    assert only_line(launch("true")).startswith("node2: there is no hopfeed-launch there (")
+    restarted(hosts.all[1], has_python=False)
+    try:
+        assert only_line(launch("true")).startswith("node2: there is no hopfeed-launch there (")
+    finally:
+        restarted(hosts.all[1])
 
 
 def test_a_host_with_another_version(hosts: SshHosts, launch: Callable[..., Launched]) -> None:
@@ -398,9 +402,9 @@ def test_a_host_with_another_version(hosts: SshHosts, launch: Callable[..., Laun
     assert only_line(launch("true")) == f"node2: it has hopfeed 0.0.9, and here is {__version__}; install the same on all"
 
 
-def restarted(host: SshHost, more: str = "") -> None:
+def restarted(host: SshHost, more: str = "", *, has_python: bool = True) -> None:
     host.kill()
-    host.start(more)
+    host.start(more, has_python=has_python)
 
 
 def test_a_host_whose_disk_is_full(hosts: SshHosts, launch: Callable[..., Launched]) -> None:
