@@ -133,7 +133,6 @@ def main() -> None:
 
     torch.manual_seed(arguments.seed)
     model = Sage(g.ndata["x"].shape[1], arguments.hidden, g.num_classes(), len(arguments.fanouts))
-    torch.manual_seed(arguments.seed + rank)  # what is dropped differs by rank
     trained = parallel(model, world)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
     begun, again = 0, arguments.resume or os.environ.get("HOPFEED_RESTART", "0") != "0"
@@ -152,6 +151,7 @@ def main() -> None:
     ):
         for epoch in range(begun, arguments.epochs):
             trained.train()
+            torch.manual_seed(seed_of_rank(arguments.seed, world * epoch + rank))  # what is dropped: a run that goes on drops the same
             total, of_epoch = 0.0, []
             for batch in loader:
                 _, _, blocks = batch

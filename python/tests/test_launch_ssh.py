@@ -332,6 +332,41 @@ def test_a_server_that_is_killed_is_started_again_under_its_trainers(launch: Cal
     assert run.report()["begun_again"] == 0 and run.report()["restarts"] == 1
 
 
+def test_learned_rows_outlive_their_owner(launch: Callable[..., Launched], hosts: SshHosts, cut: Path, tmp_path: Path) -> None:
+    """Ranks go back to their checkpoint when the server is there again, and end with the bits of a run that nobody disturbed."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    from test_state_checkpoints import LOOP
+
+    begin = """
+import os, sys
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = sys.argv[1]  # Torch would leave a folder in TMPDIR
+import json, numpy as np, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, arguments = dist.get_rank(), [os.environ["HOPFEED_DATA"], *sys.argv[1:]]
+"""
+    told = 'token_file=os.environ["HOPFEED_TOKEN_FILE"], tls_ca=os.environ["HOPFEED_TLS_CA"]'
+    loop = LOOP.replace("connect(servers)", f'connect(os.environ["HOPFEED_PEERS"].split(","), {told})')
+    (tmp_path / "learn.py").write_text(f"{begin}{loop}print('learned', json.dumps(result))\n")
+
+    def learned(out: Path, *, disturbed: bool) -> dict[str, object]:
+        out.mkdir()
+        run = launch(sys.executable, "learn.py", out, 1, options=["--restarts", 1, "--state", out / "state"])
+        if disturbed:
+            wait_for(lambda: (out / "reached-0").exists() or run.process.poll() is not None, "ranks learn")
+            for pid in hosts.all[1].numbers("hopfeed-server\0"):
+                os.kill(pid, signal.SIGKILL)
+        (out / "killed-0").touch()
+        result: dict[str, object] = json.loads(next(line for line in run.well().splitlines() if "learned" in line).split("learned ")[1])
+        assert (run.report()["restarts"], run.report()["begun_again"]) == (int(disturbed), 0)
+        return result
+
+    calm, killed = learned(tmp_path / "calm", disturbed=False), learned(tmp_path / "killed", disturbed=True)
+    assert (calm["returns"], killed["returns"]) == (0, 1)
+    assert killed["weights"] == calm["weights"] and killed["steps"] == calm["steps"]
+    for rank in range(2):
+        assert (tmp_path / f"killed/rows-{rank}.npy").read_bytes() == (tmp_path / f"calm/rows-{rank}.npy").read_bytes()
+
+
 def test_a_server_that_is_killed_ends_a_run_without_restarts(launch: Callable[..., Launched], hosts: SshHosts) -> None:
     run = launch(*SLEEPS)
     run.wait_until("node2", "trainer-1", "begun")
