@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,14 @@ class Rows:
     def __len__(self) -> int:
         return len(self._new_ids)
 
+    def __iter__(self) -> Iterator[Array]:
+        return (self[at] for at in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """All rows, read; ``np.asarray(rows)``."""
+        rows = self[:]
+        return rows if dtype is None else rows.astype(dtype, copy=False)
+
     def __getitem__(self, ids: Any) -> Array:
         if isinstance(ids, slice):
             ids = np.arange(len(self))[ids]
@@ -232,6 +241,14 @@ class Keys:
 
     def __len__(self) -> int:
         return len(self._stored)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[at] for at in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """All keys; ``np.asarray(keys)``."""
+        found: Array = self[:]
+        return found if dtype is None else found.astype(dtype, copy=False)
 
     def __getitem__(self, ids: Any) -> Any:
         """The key of a node, or those of several: int64, or objects."""

@@ -88,6 +88,11 @@ def test_keys_lead_to_ids_and_back(shop: Shop, imported: tuple[Path, dict[str, A
         keys = in_order(table.keys)
         assert list(dataset.keys(name)[[3, 0, 3]]) == [keys[3], keys[0], keys[3]]
         assert dataset.ids(name, keys).tolist() == list(range(len(keys)))
+        assert np.asarray(dataset.keys(name)).tolist() == keys == list(dataset.keys(name))
+        rows = next(iter(dataset.attrs(name)), None)
+        if rows is not None:
+            everything = dataset.attr(rows, name)
+            assert np.array_equal(np.asarray(everything), everything[:]) and len(list(everything)) == len(keys)
     with pytest.raises(hopfeed.NotFoundError, match="no node of 'item' has the key 1234"):
         dataset.ids("item", [1234])
 

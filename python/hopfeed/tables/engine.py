@@ -32,18 +32,27 @@ def require_packages() -> None:
 
 
 def machine_memory() -> int:
-    """Bytes of this machine, or of the memory cgroup of this process where that is less."""
+    """Bytes of this machine, or of the memory cgroup of this process, of either version, where that is less."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    folder = "/sys/fs/cgroup"
     try:
-        below = Path("/proc/self/cgroup").read_text().strip().rsplit("::", 1)[-1]
+        lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     except OSError:
         return total
+    for _, controllers, below in lines:
+        if controllers == "":
+            total = _least(total, "/sys/fs/cgroup", below, "memory.max")
+        elif "memory" in controllers.split(","):
+            total = _least(total, "/sys/fs/cgroup/memory", below, "memory.limit_in_bytes")
+    return total
+
+
+def _least(total: int, root: str, below: str, name: str) -> int:
+    """The least of ``total`` and the limits of a cgroup and of those that it is in."""
     while True:
         try:
-            total = min(total, int(Path(f"{folder}{below}/memory.max").read_text()))
+            total = min(total, int(Path(f"{root}{below}/{name}").read_text()))
         except (OSError, ValueError):
-            pass  # no limit, or none of this version
+            pass  # no limit, or none that this process may see
         if below in ("", "/"):
             return total
         below = os.path.dirname(below).rstrip("/")

@@ -24,6 +24,7 @@ _STARTS, _TRIALS = 4, 3  # beginnings that are tried side by side, and for how m
 _ROUND_GAIN = 0.002  # of the edges: a round that saves fewer is the last
 _SLACK = 1.03  # of a partition's share of nodes, and of training nodes
 _BLOCKS = 2048  # of nodes that are placed together
+_ORDER = "order.parquet"
 
 
 class Places:
@@ -105,10 +106,10 @@ def assigned(job: Job, number: int) -> Path:
 def _cut(job: Job, folder: Path) -> dict[str, Any]:
     begins = np.concatenate([[0], np.cumsum(job.counts)])
     total = int(begins[-1])
-    order = np.argsort(_mixed(np.arange(total, dtype=np.uint64), job.options.seed), kind="stable")
+    order = _ordered(job, folder, total)
     train = _training(job, begins)
     tried = [Places(job.options.parts, order, train, start) for start in range(_STARTS)]
-    path = _neighbours(job, folder, order, begins)
+    path = _neighbours(job, folder, begins)
     block, cuts = max(1, total // _BLOCKS), list[int]()
     while len(cuts) < ROUNDS:
         elsewhere = [0] * len(tried)
@@ -127,7 +128,27 @@ def _cut(job: Job, folder: Path) -> dict[str, Any]:
         out = created(folder / f"partition-{i}.npy", np.int32, int(end - begin))
         out[:] = places.part[begin:end]
     path.unlink()
+    (folder / _ORDER).with_suffix(".npy").unlink()
     return {"rounds": len(cuts)}
+
+
+def _ordered(job: Job, folder: Path, total: int) -> Array:
+    """Nodes by a hash of their number, sorted by the engine; also as the file that ``_neighbours`` joins."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for at in blocks(total):
+            nodes = np.arange(at.start, at.stop)
+            yield pa.RecordBatch.from_arrays([pa.array(nodes), pa.array(_mixed(nodes.astype(np.uint64), job.options.seed))], names=["node", "mixed"])
+
+    schema = pa.schema([("node", pa.int64()), ("mixed", pa.uint64())])
+    job.engine.register("mixed_nodes", pa.RecordBatchReader.from_batches(schema, batches()))
+    job.engine.write("SELECT node FROM mixed_nodes ORDER BY mixed", folder / _ORDER, ordered=True)
+    job.engine.unregister("mixed_nodes")
+    order, begin = created((folder / _ORDER).with_suffix(".npy"), np.uint32 if total <= 1 << 32 else np.int64, total), 0
+    for (nodes,) in job.engine.numbers(f"SELECT node FROM {sql.parquet(folder / _ORDER)}"):
+        order[begin : begin + len(nodes)] = nodes
+        begin += len(nodes)
+    return order
 
 
 def _mixed(numbers: Array, seed: int) -> Array:
@@ -147,18 +168,8 @@ def _training(job: Job, begins: Array) -> Array:
     return train
 
 
-def _neighbours(job: Job, folder: Path, order: Array, begins: Array) -> Path:
+def _neighbours(job: Job, folder: Path, begins: Array) -> Path:
     """Pairs ``place, neighbour`` of both directions of all edges, by the place of a node in the order."""
-    rank = created(folder / "rank.npy", np.int64, len(order))
-    rank[order] = np.arange(len(order))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for at in blocks(len(rank)):
-            yield pa.RecordBatch.from_arrays([pa.array(np.arange(at.start, at.stop)), pa.array(rank[at])], names=["node", "place"])
-
-    job.engine.register("node_places", pa.RecordBatchReader.from_batches(pa.schema([("node", pa.int64()), ("place", pa.int64())]), batches()))
-    job.engine.write("SELECT place FROM node_places ORDER BY node", folder / "places.parquet", ordered=True)
-    job.engine.unregister("node_places")
     queries = []
     for number, plan in enumerate(job.plan.edges):
         if plan.source is None:
@@ -168,10 +179,11 @@ def _neighbours(job: Job, folder: Path, order: Array, begins: Array) -> Path:
         queries += [f"SELECT src + {source} AS node, dst + {target} AS neighbour FROM {ids}", f"SELECT dst + {target}, src + {source} FROM {ids}"]
     path = folder / "neighbours.parquet"
     pairs = f"SELECT * FROM ({' UNION ALL '.join(queries)}) WHERE node <> neighbour" if queries else "SELECT 0 AS node, 0 AS neighbour WHERE false"
-    places = sql.parquet(folder / "places.parquet", numbered=True)
-    job.engine.write(f"SELECT p.place, n.neighbour FROM ({pairs}) AS n JOIN {places} AS p ON p.file_row_number = n.node ORDER BY p.place", path, ordered=True)
-    for left in ("rank.npy", "places.parquet"):
-        (folder / left).unlink()
+    order = sql.parquet(folder / _ORDER, numbered=True)
+    job.engine.write(
+        f"SELECT o.file_row_number AS place, n.neighbour FROM ({pairs}) AS n JOIN {order} AS o ON o.node = n.node ORDER BY place", path, ordered=True
+    )
+    (folder / _ORDER).unlink()
     return path
 
 
