@@ -31,7 +31,7 @@ void train(const hopfeed::StreamSource& source, const std::string& folder, const
       source.open({.batch = {.fanouts = {15, 10, 5}},
                    .seed = 1,
                    .deal = {.batch_size = 1024, .rank = world.rank(), .world_size = world.size()},
-                   .execution = {.num_workers = 1}});
+                   .execution = {.num_workers = 1}});  // 0: the calling thread samples
   hopfeed::BatchStream& loader = *stream;
   hopfeed::require_agreement(world, loader);  // or another dataset or seed at a rank goes unnoticed
   const auto& nodes = loader.meta().node_types.front();
