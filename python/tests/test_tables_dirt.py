@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -214,3 +217,23 @@ def test_too_little_memory_is_refused(tmp_path: Path) -> None:
         import_tables(tmp_path / "dataset", nodes=[NODE | {"table": str(tmp_path / "nodes")}], memory="512M")
     with pytest.raises(InvalidError, match="--memory is 'much'"):
         import_tables(tmp_path / "dataset", nodes=[NODE | {"table": str(tmp_path / "nodes")}], memory="much")
+
+
+def test_the_limit_of_a_memory_cgroup_is_the_machines(environment: dict[str, str]) -> None:
+    lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    old = next((below for _, controllers, below in lines if "memory" in controllers.split(",")), None)
+    new = next((below for _, controllers, below in lines if controllers == ""), "")
+    folder = Path(f"/sys/fs/cgroup/memory{old}" if old is not None else f"/sys/fs/cgroup{new}") / f"hopfeed-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        (folder / ("memory.limit_in_bytes" if old is not None else "memory.max")).write_text(str(3 << 30))
+    except OSError as error:
+        if folder.exists():
+            folder.rmdir()
+        pytest.skip(f"memory cgroups are not this process's to make: {error}")
+    try:
+        text = f"import os; open('{folder}/cgroup.procs', 'w').write(str(os.getpid())); from hopfeed.tables.engine import machine_memory as m; print(m())"
+        told = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+    finally:
+        folder.rmdir()
+    assert int(told) == 3 << 30
