@@ -87,6 +87,11 @@ class Engine:
     def _limit(self, arrays: int) -> int:
         return max(self._memory - BEYOND - OURS - arrays, self._memory // 4)
 
+    @property
+    def row_memory(self) -> int:
+        """Bytes that the edges of one node may take while they are written."""
+        return self._memory // 4
+
     def leave_room(self, arrays: int) -> None:
         """Lets our own arrays of so many bytes have their place."""
         self._connection.execute(f"SET memory_limit = '{self._limit(arrays)}B'")

@@ -198,6 +198,7 @@ class _Importer:
             text = draft.make_draft(job)
             if self._like is not None:
                 text = check_like(text, self._like)
+            job.engine.leave_room(sum(job.counts) * 16 + job.engine.row_memory)
             folders = shards.write(job, text, job.work.folder / "shards")
             self._sources.check_unchanged()
         finally:

@@ -72,7 +72,8 @@ def _edges(job: Job, number: int, partition: int) -> Callable[[str, str], None]:
     def make(draft: str, folder: str) -> None:
         bounds, (original, first) = streams.time_bounds(job, number), streams.first_edge_ids(job, number, partition)
         rows = streams.edge_rows(job, number, partition)
-        _raising(rows, lambda: _core.write_edge_shard(rows, draft, number, partition, folder, original, first, bounds))
+        memory = job.engine.row_memory
+        _raising(rows, lambda: _core.write_edge_shard(rows, draft, number, partition, folder, original, first, bounds, memory))
 
     return make
 
