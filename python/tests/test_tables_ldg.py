@@ -1,7 +1,8 @@
-"""The cut by LDG: far fewer edges than by a hash, balanced, the same for any order, files, memory and threads."""
+"""The cuts by edges. LDG: far fewer edges than by a hash, balanced, the same for any order, files, memory and threads. METIS: the program's."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ pa = pytest.importorskip("pyarrow", reason="the extra [tables] is not installed"
 pytest.importorskip("duckdb", reason="the extra [tables] is not installed")
 
 import hopfeed  # noqa: E402
-from hopfeed.errors import InvalidError  # noqa: E402
+from hopfeed.errors import NoSpaceError  # noqa: E402
+from hopfeed.programs import program  # noqa: E402
 from hopfeed.tables import import_tables  # noqa: E402
 from hopfeed.tables.ldg import Places  # noqa: E402
 from made_tables import write_table  # noqa: E402
@@ -19,7 +21,7 @@ from made_tables import write_table  # noqa: E402
 GROUPS, EACH = 4, 150
 
 
-def import_groups(folder: Path, out: str, assign: str, order: int, threads: int) -> dict[str, object]:
+def import_groups(folder: Path, out: str, assign: str, order: int, threads: int, parts: int = GROUPS) -> dict[str, object]:
     """Groups of nodes, nine tenths of whose edges stay inside; a quarter of them are training nodes."""
     rng = np.random.default_rng(0)
     nodes = GROUPS * EACH
@@ -31,7 +33,7 @@ def import_groups(folder: Path, out: str, assign: str, order: int, threads: int)
     write_table(pa.table({"s": src, "d": dst}), folder / f"edges-{order}", order, 1 + order)
     node = {"name": "n", "table": str(folder / f"nodes-{order}"), "key": "id", "split": "split"}
     edge = {"src": "n", "rel": "to", "dst": "n", "table": str(folder / f"edges-{order}"), "src_key": "s", "dst_key": "d"}
-    return import_tables(folder / out, nodes=[node], edges=[edge], parts=GROUPS, assign=assign, threads=threads)
+    return import_tables(folder / out, nodes=[node], edges=[edge], parts=parts, assign=assign, threads=threads)
 
 
 def test_groups_stay_together_and_parts_are_balanced(tmp_path: Path) -> None:
@@ -57,6 +59,20 @@ def test_no_partition_takes_more_than_its_share_whatever_nodes_want() -> None:
     assert np.bincount(places.part[::10], minlength=4).max() <= 25 * 1.03 + 1
 
 
-def test_metis_is_told_where_it_is(tmp_path: Path) -> None:
-    with pytest.raises(InvalidError, match="import with --parts 1, then hopfeed-partition partition --method metis"):
+def test_metis_cuts_as_the_program_does(tmp_path: Path) -> None:
+    whole = import_groups(tmp_path, "whole", "hash", 0, 1, parts=1)
+    here = import_groups(tmp_path, "metis", "metis", 2, 2)
+    words = [program("hopfeed-partition"), "partition", tmp_path / "whole", tmp_path / "cut", "--parts", str(GROUPS), "--method", "metis", "--seed", "0"]
+    subprocess.run(words, check=True, capture_output=True)
+    ids = np.arange(GROUPS * EACH)
+    found, expected = (hopfeed.Dataset(tmp_path / name).partition_of(ids) for name in ("metis", "cut"))
+    assert (found == expected).all() and here["fingerprint"] == whole["fingerprint"]
+    assert hopfeed.Dataset(tmp_path / "metis").meta["cut"]["method"] == "metis"
+    assert int(str(here["edges_cut"])) > 0
+
+
+def test_metis_that_does_not_fit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfeed.tables.engine.Engine.memory_left", 100_000)
+    with pytest.raises(NoSpaceError, match="METIS may take .* MB for all edges, and --memory leaves 0 MB; give more, or --assign ldg"):
         import_groups(tmp_path, "metis", "metis", 0, 1)
+    assert not (tmp_path / "metis").exists()

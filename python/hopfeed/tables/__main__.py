@@ -25,7 +25,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("description", metavar="DESCRIPTION", nargs="?", help="JSON or YAML; docs/importing.md has an example")
     add = parser.add_argument
     add("--parts", type=int, default=1, metavar="N", help="partitions")
-    add("--assign", default="hash", metavar="hash|ldg|FILE", help="the cut: a hash of the key, by the edges (LDG), or a table of key and partition (and type)")
+    add("--assign", default="hash", metavar="hash|ldg|metis|FILE", help="the cut: a hash of the key, by the edges (LDG; METIS where the graph fits into memory), or a table of key and partition (and type)")
     add("--seed", type=int, default=0, metavar="N", help="of hashes")
     add("--dangling", default="error", choices=("error", "drop", "add"), help="edges with an end in no node table")
     add("--duplicates", default="error", choices=("error", "same", "smallest"), help="several rows of one key: refuse them, take one where they are the same, or the smallest by all columns")

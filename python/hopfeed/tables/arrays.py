@@ -12,12 +12,12 @@ Array = np.ndarray[Any, Any]
 BLOCK = 1 << 20  # rows that are handled together
 
 
-def created(path: Path, dtype: type, count: int) -> Array:
+def created(path: Path, dtype: type, shape: int | tuple[int, ...]) -> Array:
     """A new array of zeros in a file."""
-    if count == 0:  # of which there is nothing to map
-        np.save(path, np.zeros(0, dtype))
-        return np.zeros(0, dtype)
-    array = np.lib.format.open_memmap(path, "w+", dtype, (count,))
+    if np.prod(shape) == 0:  # of which there is nothing to map
+        np.save(path, np.zeros(shape, dtype))
+        return np.zeros(shape, dtype)
+    array = np.lib.format.open_memmap(path, "w+", dtype, (shape,) if isinstance(shape, int) else shape)
     with open(path, "r+b") as file:
         os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)  # a full disk is an error now, not a death later
     return array

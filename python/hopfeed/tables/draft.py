@@ -26,7 +26,7 @@ def make_draft(job: Job) -> str:
             "class_names": _class_names(job),
             "partitions": options.parts,
             "cut": {
-                "method": "none" if options.parts == 1 else options.assign if options.assign in ("hash", "ldg") else "file",
+                "method": "none" if options.parts == 1 else options.assign if options.assign in ("hash", "ldg", "metis") else "file",
                 "fanouts": [15, 10, 5],
                 "batch_size": 1024,
                 "edges_cut": 0,

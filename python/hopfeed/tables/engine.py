@@ -61,6 +61,9 @@ def _least(total: int, root: str, below: str, name: str) -> int:
 class Engine:
     """One database in memory.
 
+    Attributes:
+        threads: of DuckDB.
+
     Args:
         memory: bytes that the process may take.
         threads: of DuckDB; no result depends on them.
@@ -75,7 +78,7 @@ class Engine:
 
         if memory < LEAST_MEMORY:
             raise InvalidError(f"the memory is {memory >> 20} MB; an import of tables needs {LEAST_MEMORY >> 20} MB at least")
-        self._memory = memory
+        self._memory, self.threads = memory, threads
         spill.mkdir(parents=True, exist_ok=True)
         settings = {"threads": threads, "temp_directory": str(spill), "memory_limit": f"{self._limit(0)}B"}
         self._connection = duckdb.connect(":memory:", config=settings)
@@ -86,6 +89,11 @@ class Engine:
 
     def _limit(self, arrays: int) -> int:
         return max(self._memory - BEYOND - OURS - arrays, self._memory // 4)
+
+    @property
+    def memory_left(self) -> int:
+        """Bytes that this process leaves of its memory to others at the moment."""
+        return max(self._memory - int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"), 0)
 
     @property
     def row_memory(self) -> int:

@@ -55,7 +55,7 @@ def import_tables(
         folder: of the dataset.
         description: a JSON or YAML file, or the same as an object; or ``name``, ``nodes`` and ``edges`` of one.
         parts: partitions.
-        assign: ``hash`` of the key, ``ldg`` (by the edges), or a table of columns ``key`` and ``partition`` (and ``type``).
+        assign: ``hash`` of the key, ``ldg`` or ``metis`` (by the edges), or a table of columns ``key`` and ``partition`` (and ``type``).
         seed: of hashes: of the cut, and of splits by fractions.
         dangling: edges with an end in no node table: ``error``, ``drop``, or ``add`` the nodes.
         duplicates: several rows of one key: ``error``, ``same`` (they have to be), ``smallest`` (by all columns).
@@ -115,8 +115,6 @@ def _check(options: Any, target: Path, may_be_there: bool) -> None:
             raise InvalidError(f"--{option} is {value!r}; it may be: {', '.join(choices)}")
     if not 1 <= options.parts <= 4096:
         raise InvalidError(f"--parts is {options.parts}, expected a number from 1 to 4096")
-    if options.assign == "metis":
-        raise InvalidError("--assign metis: METIS wants the whole graph in memory; import with --parts 1, then hopfeed-partition partition --method metis")
     if not 0 <= options.seed < 1 << 64:
         raise InvalidError(f"--seed is {options.seed}, expected a number from 0 to {(1 << 64) - 1}")
     if target.exists() and not may_be_there:

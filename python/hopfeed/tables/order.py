@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from hopfeed.errors import InvalidError
-from hopfeed.tables import ldg, sql
+from hopfeed.tables import ldg, metis, sql
 from hopfeed.tables.arrays import blocks, created, opened
 from hopfeed.tables.description import Table
 from hopfeed.tables.dirt import counted, shown
@@ -68,8 +68,8 @@ def _partition_of(job: Job, number: int, assigned: Source | None) -> Any:
         return lambda at: opened(path)[at]
     if parts == 1:
         return None
-    if job.options.assign == "ldg":
-        cut = ldg.assigned(job, number)
+    if job.options.assign in ("ldg", "metis"):
+        cut = (ldg if job.options.assign == "ldg" else metis).assigned(job, number)
         return lambda at: opened(cut)[at]
     of_key = hashes(job, number)
     return lambda at: (of_key[at] % np.uint64(parts)).astype(np.int32)
@@ -81,7 +81,7 @@ def open_assigned(job: Job, sources: Sources, option: str) -> Source | None:
     Raises:
         InvalidError: it lacks one.
     """
-    if option in ("hash", "ldg"):
+    if option in ("hash", "ldg", "metis"):
         return None
     source = sources.open(Table((option,)), "--assign")
     wanted = ["key", "partition"] + (["type"] if len(job.plan.nodes) > 1 else [])
