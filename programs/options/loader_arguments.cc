@@ -16,6 +16,7 @@
 #include "core/program/patient_write.h"
 #include "gpu/device/auto_graph_mode.h"
 #include "peers/peer_network.h"
+#include "stream/keyed_seeds.h"
 #include "stream/seed_files.h"
 
 namespace hopfeed {
@@ -78,6 +79,9 @@ void LoaderArguments::add_by_hand(CommandLine& line, const std::string& group) {
 
 void LoaderArguments::add_files_of_seeds(CommandLine& line) {
   line.option("--seeds", seeds_, "FILE.npy in place of a split: original ids, or a bool for each node");
+  line.option("--seeds-by-key", seeds_by_key_,
+              "FILE in place of a split: a line for each seed, its key in the tables that were imported; or "
+              "FILE.npy of int64 keys");
   line.option("--seed-times", seed_times_, "FILE.npy: the time of each seed, in place of an attribute");
   line.option("--seed-weights", seed_weights_,
               "FILE.npy: draw the seeds of an epoch in proportion to these, with replacement");
@@ -120,7 +124,10 @@ void LoaderArguments::take() {
 }
 
 void LoaderArguments::take_files() {
+  require_valid(seeds_.empty() || seeds_by_key_.empty(),
+                "--seeds and --seeds-by-key both say which nodes are seeds; give one of them");
   if (!seeds_.empty()) read_seeds(seeds_, options_);
+  if (!seeds_by_key_.empty()) read_seeds_by_key(seeds_by_key_, options_);
   if (!seed_times_.empty()) read_seed_times(seed_times_, options_);
   if (!seed_weights_.empty()) read_seed_weights(seed_weights_, options_);
   const bool file = links_.ends_with(".npy");

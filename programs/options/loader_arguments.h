@@ -45,7 +45,7 @@ class LoaderArguments {
   LoaderOptions& options_;
   PartitionArguments partitions_;
   std::string graph_mode_ = "cpu", plugin_;
-  std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_;
+  std::string seeds_, seeds_by_key_, seed_times_, seed_weights_, links_, labels_, link_times_;
   std::vector<std::pair<const CommandLine*, std::string>> of_workers_;  // where it was added, and its name
   const CommandLine* line_ = nullptr;                                   // that has --partitions
   std::int64_t labor_batches_ = 1;

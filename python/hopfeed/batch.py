@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
+import numpy as np
+
 from hopfeed import _core
+from hopfeed.dataset import Keys
 from hopfeed.errors import InvalidError
 
 NodeType = str
@@ -46,10 +49,10 @@ class Batch:
     a ``.copy()`` of what you want to have for long.
     """
 
-    __slots__ = ("_batch", "_stores", "_typed")
+    __slots__ = ("_batch", "_keys", "_stores", "_typed")
 
-    def __init__(self, batch: _core.Batch, names: _Names, torch: bool) -> None:
-        self._batch = batch
+    def __init__(self, batch: _core.Batch, names: _Names, torch: bool, keys: Mapping[NodeType, Keys] | None = None) -> None:
+        self._batch, self._keys = batch, keys or {}
         self._typed = len(names.node_types) > 1 or len(names.edge_types) > 1
         self._stores: dict[StoreKey, Store] = {key: Store() for key in (*names.node_types, *names.edge_types, None)}
         for store, number, name, array in batch.arrays(torch):
@@ -59,6 +62,19 @@ class Batch:
     def key(self) -> tuple[int, int, int]:
         """(epoch, first, count): the seeds at positions [first, first + count) of that epoch's list."""
         return self._batch.key
+
+    @property
+    def keys(self) -> Any:
+        """What the tables that were imported call the nodes of ``n_id``: int64, or an array of texts or UUIDs; of a graph with
+        several types a dict from each node type that has keys.
+
+        Raises:
+            InvalidError: the loader was not asked for keys.
+        """
+        if not self._keys:
+            raise InvalidError("this loader gives no keys; make it with keys=True")
+        several = {name: keys[np.asarray(self._stores[name]["n_id"])] for name, keys in self._keys.items()}
+        return several if self._typed else next(iter(several.values()))
 
     def digest(self) -> int:
         """XXH3-64 of all bytes: equal for equal spec and key, on any machine."""

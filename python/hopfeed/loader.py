@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from hopfeed import _core
+from hopfeed import _core, keyed
 from hopfeed.batch import Batch, EdgeType, _Names
 from hopfeed.epochs import EpochIterable
 from hopfeed.errors import InvalidError
@@ -50,6 +50,8 @@ class Loader(EpochIterable[Batch]):
         distributed (bool, default False): ask the process group of ``torch.distributed`` for ``rank`` and ``world_size``, else
             RANK and WORLD_SIZE as torchrun sets them, else Slurm.
         epoch (int, default 0): the first epoch.
+        keys (bool, default False): batches have ``batch.keys``, what the tables that were imported call their nodes.
+        seeds_by_key (list, array or path): seeds by these keys in place of ids; or a file with a key in each line, or .npy.
         {keywords}
 
     Raises:
@@ -66,9 +68,14 @@ class Loader(EpochIterable[Batch]):
         *,
         distributed: bool = False,
         epoch: int = 0,
+        keys: bool = False,
+        seeds_by_key: Any = None,
         **options: Unpack[StreamKeywords],
     ) -> None:
         given: dict[str, Any] = dict(options)
+        if seeds_by_key is not None:
+            given["seeds"] = keyed.seeds_by_key(seeds_by_key, dataset, given)
+        self._keys = keyed.batch_keys(dataset, given) if keys else {}
         given |= loader_options(dataset=dataset, distributed=distributed, **{name: given.get(name) for name in _IN_OTHER_FORM})
         given |= {name: as_array(name, given.get(name), dtype, dimensions) for name, (dtype, dimensions) in _ARRAYS.items() if name != "links"}
         given["links"] = as_array("links", _links(given.get("links")), *_ARRAYS["links"])
@@ -78,7 +85,7 @@ class Loader(EpochIterable[Batch]):
         self._names = _Names(self.node_types, self.edge_types)
 
     def _convert(self, batch: _core.Batch) -> Batch:
-        return Batch(batch, self._names, self._torch)
+        return Batch(batch, self._names, self._torch, self._keys)
 
 
 def loader_options(
