@@ -23,7 +23,7 @@ class ColumnShard {
  public:
   ColumnShard(ArrowStream& stream, const DatasetMeta& draft, const ColumnShardOptions& options,
               const std::filesystem::path& folder)
-      : stream_(stream), draft_(draft), options_(options), out_(folder) {}
+      : stream_(stream), draft_(draft), options_(options), out_(folder, draft) {}
 
   void run() {
     if (options_.kind == "new_ids")

@@ -2,6 +2,7 @@
 #include "partition_tool/tables/dataset_draft.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <nlohmann/json.hpp>
 
@@ -48,6 +49,11 @@ DatasetMeta parse_draft(const std::string& text) {
   } catch (const Error& error) {
     throw Error(ErrorCode::kInvalid, error.message());
   }
+}
+
+std::string draft_name(const DatasetMeta& draft) {
+  const std::string text = format_meta(draft);
+  return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
 
 const NodeTypeMeta& node_type_of(const DatasetMeta& draft, int number) {

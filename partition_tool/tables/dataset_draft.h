@@ -10,6 +10,8 @@ namespace hopfeed {
 /// Reads a draft: JSON as of meta.json, where attributes may lack their stride, and `keys` of a node type
 /// is the type of its keys alone. Throws kInvalid where meta.json could not be such.
 DatasetMeta parse_draft(const std::string& text);
+/// Returns 16 hex digits that name a draft: shards of another do not fit.
+std::string draft_name(const DatasetMeta& draft);
 
 /// Returns a type of the draft by its number, for a task that was told it. Throws kInvalid where there is
 /// none, or no such partition.

@@ -55,7 +55,7 @@ class EdgeShard {
         edge_(edge_type_of(draft, options.edge_type)),
         nodes_(static_cast<std::int64_t>(options.original_ids.size())),
         edges_(edge_.partition_edges[static_cast<std::size_t>(options.partition)]),
-        out_(folder),
+        out_(folder, draft),
         row_(number_column(stream, "row", ElementType::kInt64)),
         src_(number_column(stream, "src", ElementType::kInt64)),
         src_new_(number_column(stream, "src_new", ElementType::kInt64)),

@@ -9,10 +9,12 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/mapped_file.h"
 #include "core/base/parallel_ranges.h"
 #include "core/dataset/dataset_writer.h"
+#include "partition_tool/tables/dataset_draft.h"
 #include "partition_tool/tables/shard_folder.h"
 
 namespace hopfeed {
@@ -58,7 +60,8 @@ struct ShardFile {
 
 class Finish {
  public:
-  Finish(DatasetMeta draft, const FinishOptions& options) : meta_(std::move(draft)), options_(options) {}
+  Finish(DatasetMeta draft, const FinishOptions& options)
+      : meta_(std::move(draft)), draft_(draft_name(meta_)), options_(options) {}
 
   FinishResult run() {
     for (const fs::path& shard : options_.shards) add(shard);
@@ -76,6 +79,11 @@ class Finish {
       const ShardFile& found = files_.at(path);
       writer.adopt(found.shard / path, path, found.file);
     }
+    if (!options_.tables.empty()) {
+      AtomicFile file(writer.temporary_folder() / "tables.json", "", Sync::kYes);
+      file.write(options_.tables);
+      file.commit();
+    }
     meta_.made_by = options_.made_by;
     meta_.fingerprint = fingerprint_.finish(meta_);
     writer.commit(meta_);
@@ -85,6 +93,10 @@ class Finish {
  private:
   void add(const fs::path& folder) {
     const Shard shard = ShardFolder::read(folder);
+    require_valid(shard.draft == draft_,
+                  fmt::format("the shard {} is of another draft than this dataset; remove it, and it is made "
+                              "again",
+                              folder.string()));
     fingerprint_.add(shard.fingerprint);
     meta_.cut.edges_cut += shard.edges_cut;
     for (const auto& [attr, count] : shard.nonfinite) nonfinite_[attr] += count;
@@ -123,6 +135,7 @@ class Finish {
   }
 
   DatasetMeta meta_;
+  const std::string draft_;
   const FinishOptions& options_;
   std::map<std::string, ShardFile> files_;
   Fingerprint fingerprint_;

@@ -15,6 +15,7 @@ struct FinishOptions {
   std::filesystem::path folder;  // of the dataset
   std::vector<std::filesystem::path> shards;
   std::string made_by;  // the command line
+  std::string tables;   // kept as tables.json beside meta.json: of what tables it was made; empty: nothing
   bool overwrite = false;
   int threads = 1;
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  // bytes compared
@@ -26,8 +27,8 @@ struct FinishResult {
 };
 
 /// Shards stay as they are: their files are linked into the dataset where the file system can. Throws
-/// kNotFound naming an array that no shard has, kInvalid naming one that two have, kCorrupt naming one
-/// whose size or checksum is not what its shard says, and what DatasetWriter throws.
+/// kNotFound naming an array that no shard has, kInvalid naming one that two have, or a shard of another draft,
+/// kCorrupt naming an array whose size or checksum is not what its shard says, and what DatasetWriter throws.
 FinishResult finish_dataset(DatasetMeta draft, const FinishOptions& options);
 
 }  // namespace hopfeed

@@ -27,7 +27,7 @@ class NodeShard {
         many_types_(draft.node_types.size() > 1),
         rows_(node_.partition_offsets[static_cast<std::size_t>(partition) + 1] -
               node_.partition_offsets[static_cast<std::size_t>(partition)]),
-        out_(folder),
+        out_(folder, draft),
         original_(number_column(stream, "original_id", ElementType::kInt64)),
         hotness_(number_column(stream, "hotness", ElementType::kFloat64)) {
     for (const AttrMeta& attr : node_.attrs) columns_.push_back(attr_column(stream, attr));

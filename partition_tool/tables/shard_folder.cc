@@ -13,6 +13,7 @@
 #include "core/base/limits.h"
 #include "core/base/temporary_owner.h"
 #include "core/dataset/meta_json.h"
+#include "partition_tool/tables/dataset_draft.h"
 
 namespace hopfeed {
 namespace fs = std::filesystem;
@@ -24,7 +25,8 @@ std::string hex64(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 }  // namespace
 
-ShardFolder::ShardFolder(const fs::path& folder) : target_(fs::absolute(folder).lexically_normal()) {
+ShardFolder::ShardFolder(const fs::path& folder, const DatasetMeta& draft)
+    : target_(fs::absolute(folder).lexically_normal()), draft_(draft_name(draft)) {
   sweep_abandoned(target_);
   begin(temporary_beside(target_), Sync::kYes);
 }
@@ -39,6 +41,7 @@ bool ShardFolder::is_there(const fs::path& folder) { return fs::exists(folder / 
 void ShardFolder::commit(Shard shard) {
   nlohmann::json document = {{"checksum", "0000000000000000"},
                              {"fingerprint", {hex64(shard.fingerprint.low), hex64(shard.fingerprint.high)}},
+                             {"draft", draft_},
                              {"edges_cut", shard.edges_cut},
                              {"nonfinite", nlohmann::json::object()},
                              {"files", nlohmann::json::object()}};
@@ -85,6 +88,7 @@ Shard ShardFolder::read(const fs::path& folder) {
     shard.files[name] = {.bytes = static_cast<std::uint64_t>(file.whole("bytes", 0, INT64_MAX)),
                          .xxh3 = file.hex("xxh3")};
   }
+  shard.draft = in.text("draft");
   if (in.has("key_digest")) shard.key_digest = in.text("key_digest");
   return shard;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/dataset/array_folder.h"
+#include "core/dataset/dataset_meta.h"
 #include "core/dataset/fingerprint.h"
 
 namespace hopfeed {
@@ -20,18 +21,19 @@ struct Shard {
   std::int64_t edges_cut = 0;
   std::map<std::string, std::int64_t> nonfinite;  // attribute -> NaN and infinite values in it
   std::string key_digest;                         // of keys alone (KeysMeta)
+  std::string draft;                              // of which dataset it is a part (draft_name())
 };
 
 class ShardFolder : public ArrayFolder {
  public:
   /// `folder` is where it will lie. Sweeps what dead writers of it have left. Throws what throw_errno does.
-  explicit ShardFolder(const std::filesystem::path& folder);
+  ShardFolder(const std::filesystem::path& folder, const DatasetMeta& draft);
   /// Removes what was not committed.
   ~ShardFolder();
 
   /// Whether somebody has committed this shard: there is nothing to do.
   static bool is_there(const std::filesystem::path& folder);
-  /// Writes shard.json, syncs and renames. `shard.files` are filled in here. Where another try was faster,
+  /// Writes shard.json, syncs and renames. Its files and draft are filled in here. Where another try was faster,
   /// its shard stays.
   void commit(Shard shard);
   /// Reads shard.json. Throws kNotFound or kCorrupt naming the file.
@@ -39,6 +41,7 @@ class ShardFolder : public ArrayFolder {
 
  private:
   std::filesystem::path target_;
+  std::string draft_;
   bool committed_ = false;
 };
 

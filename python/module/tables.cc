@@ -246,18 +246,20 @@ void bind_tables(nb::module_& module) {
   module.def(
       "finish_dataset",
       [](const std::string& draft, const std::string& out, const std::vector<std::string>& shards,
-         const std::string& made_by, bool overwrite) {
+         const std::string& made_by, bool overwrite, const std::string& tables) {
         const nb::gil_scoped_release released;
         return finish_dataset(parse_draft(draft), {.folder = out,
                                                    .shards = {shards.begin(), shards.end()},
                                                    .made_by = made_by,
+                                                   .tables = tables,
                                                    .overwrite = overwrite,
                                                    .threads = all_threads()})
             .meta.fingerprint;
       },
       nb::arg("draft"), nb::arg("out"), nb::arg("shards"), nb::arg("made_by"), nb::arg("overwrite"),
-      nb::sig("def finish_dataset(draft: str, out: str, shards: list[str], made_by: str, overwrite: bool) -> "
-              "str"),
+      nb::arg("tables"),
+      nb::sig("def finish_dataset(draft: str, out: str, shards: list[str], made_by: str, overwrite: bool, "
+              "tables: str) -> str"),
       "Makes a dataset of shards, and returns its fingerprint (partition_tool/tables/finish_dataset.h).");
 }
 

@@ -15,7 +15,7 @@ pa = pytest.importorskip("pyarrow", reason="the extra [tables] is not installed"
 pytest.importorskip("duckdb", reason="the extra [tables] is not installed")
 
 import hopfeed  # noqa: E402
-from hopfeed.errors import InvalidError, NotFoundError  # noqa: E402
+from hopfeed.errors import CorruptError, InvalidError, NotFoundError  # noqa: E402
 from hopfeed.tables import import_tables, infer_description  # noqa: E402
 from hopfeed.tables.description import read  # noqa: E402
 from made_tables import DESCRIPTION, make_shop, write_shop, write_table  # noqa: E402
@@ -150,6 +150,19 @@ def test_another_days_tables_are_like_todays(tmp_path: Path) -> None:
     write_table(pa.table(columns | {"y": ["b", "d", "a"]}), tmp_path / "tomorrow")
     with pytest.raises(InvalidError, match="1 row of .*tomorrow has a class in 'y' that is none of those given; the first is 2; add it to 'classes', or correct them"):
         import_tables(tmp_path / "third", nodes=[like], like=tmp_path / "one")
+
+
+def test_features_come_in_the_order_of_the_other_import(tmp_path: Path) -> None:
+    write_table(pa.table({"id": [1, 2], "a": [1.0, 2.0], "b": [3.0, 4.0], "c": [5.0, 6.0]}), tmp_path / "table")
+    node = {"name": "n", "table": str(tmp_path / "table"), "key": "id"}
+    import_tables(tmp_path / "one", nodes=[node | {"features": ["b", "c", "a"]}])
+    import_tables(tmp_path / "other", nodes=[node | {"features": ["a", "b", "c"]}], like=tmp_path / "one")
+    assert hopfeed.Dataset(tmp_path / "other").attr("x")[:].tolist() == [[3, 5, 1], [4, 6, 2]]
+    with pytest.raises(InvalidError, match="node type 'n': 'x' has the columns a, b, and in .*one b, c, a; --like wants the same"):
+        import_tables(tmp_path / "third", nodes=[node | {"features": ["a", "b"]}], like=tmp_path / "one")
+    (tmp_path / "one" / "tables.json").write_text("{")
+    with pytest.raises(CorruptError, match="tables.json cannot be read"):
+        import_tables(tmp_path / "third", nodes=[node | {"features": ["a", "b", "c"]}], like=tmp_path / "one")
 
 
 def run(*words: object, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

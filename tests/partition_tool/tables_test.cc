@@ -303,16 +303,19 @@ TEST_F(ShardsOfADataset, FilesAreThoseOfTheObviousWriter) {
 }
 
 TEST_F(ShardsOfADataset, KeysArePartOfTheFingerprint_AndOfNothingElse) {
-  const Case made = make(1, false, true);
+  Case made = make(1, false, true);
   shards_of(made, 1);
   const std::string plain = finish(made.draft).meta.fingerprint;
   fs::remove_all(folder_.path() / "made");
+  for (const fs::path& shard : shards_) fs::remove_all(shard);
+  shards_.clear();
 
   nlohmann::json draft = nlohmann::json::parse(made.draft);
   draft["node_types"][0]["keys"] = "string";
   draft["node_types"][1]["keys"] = "uuid";
   draft["node_types"][2]["keys"] = "int64";
-  const std::string text = draft.dump();
+  const std::string text = made.draft = draft.dump();
+  shards_of(made, 1);
   const DatasetMeta meta = parse_draft(text);
   std::vector<std::string> names;
   for (std::int64_t v = 0; v < meta.node_types[0].count; ++v)
@@ -361,11 +364,11 @@ TEST_F(ShardsOfADataset, KeysArePartOfTheFingerprint_AndOfNothingElse) {
 }
 
 TEST_F(ShardsOfADataset, KeysThatDoNotRiseAreRefused_AndDamagedOnesAreFound) {
-  const Case made = make(1, false, true);
-  shards_of(made, 1);
+  Case made = make(1, false, true);
   nlohmann::json draft = nlohmann::json::parse(made.draft);
   draft["node_types"][0]["keys"] = "int64";
-  const std::string text = draft.dump();
+  const std::string text = made.draft = draft.dump();
+  shards_of(made, 1);
   Ints keys(static_cast<std::size_t>(parse_draft(text).node_types[0].count));
   std::iota(keys.begin(), keys.end(), 0);
   for (const std::int64_t wrong : {3, 1'000}) {
@@ -400,6 +403,10 @@ TEST_F(ShardsOfADataset, AShardIsMadeOnce_AndWhatIsMissingTwiceOrDamagedIsNamed)
   shards_.push_back(folder_.path() / "twice");
   EXPECT_NE(refusal([&] { finish(made.draft); }).find("is in two shards"), std::string::npos);
   shards_ = all;
+  nlohmann::json other = nlohmann::json::parse(made.draft);
+  other["name"] = "another";
+  EXPECT_NE(refusal([&] { finish(other.dump()); }).find("is of another draft than this dataset"),
+            std::string::npos);
   const std::string path = ShardFolder::read(all.back()).files.begin()->first;
   std::string bytes = testing::file_bytes(all.back() / path);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);

@@ -187,7 +187,7 @@ class _Importer:
     def run(self, target: Path, overwrite: bool, made_by: str) -> dict[str, Any]:
         """All stages, and the dataset."""
         from hopfeed.tables import draft, shards
-        from hopfeed.tables.like import check_like
+        from hopfeed.tables.like import check_like, columns_of
         from hopfeed.tables.report import report
 
         job, began = self._job, time.monotonic()
@@ -203,7 +203,7 @@ class _Importer:
             job.rejected.finish()
         job.say(f"writing {target}")
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        fingerprint = _core.finish_dataset(text, str(target), folders, made_by, overwrite)
+        fingerprint = _core.finish_dataset(text, str(target), folders, made_by, overwrite, columns_of(self._description))
         told = report(job, target, fingerprint, folders, time.monotonic() - began)
         job.work.remove()
         return told

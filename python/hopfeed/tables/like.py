@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hopfeed.dataset import Dataset
-from hopfeed.errors import InvalidError
+from hopfeed.errors import CorruptError, InvalidError
 from hopfeed.tables.description import Attribute, Description, Nodes
+
+_NAME, _FORMAT = "tables.json", 1  # beside meta.json
 
 
 def as_like(description: Description, folder: Path) -> Description:
@@ -19,11 +21,45 @@ def as_like(description: Description, folder: Path) -> Description:
         NotFoundError: it is no dataset.
     """
     other = Dataset(folder).meta
+    description = _columns_like(description, folder)
     types = {node["name"]: {attr["name"]: attr for attr in node["attrs"]} for node in other["node_types"]}
     classes = tuple(other.get("class_names", ()))
     nodes = [_nodes_like(one, types.get(one.name, {}), classes if i == 0 else ()) for i, one in enumerate(description.nodes)]
     edge_types = {f"{edge['src']}__{edge['rel']}__{edge['dst']}": {attr["name"]: attr for attr in edge["attrs"]} for edge in other["edge_types"]}
     edges = [replace(one, attributes=tuple(_attribute_like(attr, edge_types.get(one.full_name, {})) for attr in one.attributes)) for one in description.edges]
+    return replace(description, nodes=tuple(nodes), edges=tuple(edges))
+
+
+def columns_of(description: Description) -> str:
+    """What an import keeps of its tables in ``tables.json``: which columns each attribute has, in order."""
+    told = {
+        kind: {name: {attr.name: attr.columns for attr in one.attributes} for name, one in types.items()}
+        for kind, types in (("nodes", {one.name: one for one in description.nodes}), ("edges", {one.full_name: one for one in description.edges}))
+    }
+    return json.dumps({"format": _FORMAT, **told}, indent=1) + "\n"
+
+
+def _columns_like(description: Description, folder: Path) -> Description:
+    """Columns of attributes in the order of the other import. One that was cut or changed since does not tell its order."""
+    try:
+        told = json.loads((folder / _NAME).read_text())
+    except FileNotFoundError:
+        return description
+    except (OSError, ValueError) as error:
+        raise CorruptError(f"{folder / _NAME} cannot be read: {error}") from None
+
+    def ordered(where: str, attr: Attribute, theirs: list[str]) -> Attribute:
+        if max(len(attr.columns), len(theirs)) < 2 or list(attr.columns) == theirs:
+            return attr
+        if sorted(attr.columns) != sorted(theirs):
+            raise InvalidError(f"{where}: '{attr.name}' has the columns {', '.join(attr.columns)}, and in {folder} {', '.join(theirs)}; --like wants the same")
+        return replace(attr, columns=tuple(theirs))
+
+    def like(one: Any, where: str, of_type: dict[str, list[str]]) -> Any:
+        return replace(one, attributes=tuple(ordered(where, attr, of_type.get(attr.name, list(attr.columns))) for attr in one.attributes))
+
+    nodes = [like(one, one.where, told["nodes"].get(one.name, {})) for one in description.nodes]
+    edges = [like(one, f"edge type '{one.full_name}'", told["edges"].get(one.full_name, {})) for one in description.edges]
     return replace(description, nodes=tuple(nodes), edges=tuple(edges))
 
 
