@@ -24,7 +24,7 @@ from hopfeed.errors import (
 from hopfeed.conversion import from_pyg
 from hopfeed.loader import Loader
 from hopfeed.state import DistTensor
-from hopfeed.tables import import_tables
+from hopfeed.tables import import_chunked, import_graphbolt, import_snap, import_tables
 from hopfeed.to_pyg import to_pyg
 from hopfeed.tool import generate, import_numpy, inspect, partition, tune
 from hopfeed.version import __version__
@@ -50,7 +50,10 @@ __all__ = [
     "__version__",
     "from_pyg",
     "generate",
+    "import_chunked",
+    "import_graphbolt",
     "import_numpy",
+    "import_snap",
     "import_tables",
     "inspect",
     "partition",

@@ -32,10 +32,10 @@ def _run(name: str) -> None:
 
 def partition_main() -> None:
     """The command ``hopfeed-partition`` of an installed package; tables are imported in this process."""
-    if sys.argv[1:3] == ["import", "tables"]:
-        from hopfeed.tables.__main__ import main
+    from hopfeed.tables.__main__ import IMPORTS, main
 
-        sys.exit(main(sys.argv[3:]))
+    if sys.argv[1:2] == ["import"] and sys.argv[2:3] and sys.argv[2] in IMPORTS:
+        sys.exit(main(sys.argv[2:]))
     _run("hopfeed-partition")
 
 

@@ -166,7 +166,7 @@ def test_features_come_in_the_order_of_the_other_import(tmp_path: Path) -> None:
 
 
 def run(*words: object, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hopfeed.tables", *map(str, words)], env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-m", "hopfeed.tables", "tables", *map(str, words)], env=environment, capture_output=True, text=True, timeout=120)
 
 
 def test_the_command(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -186,6 +186,6 @@ def test_the_command(tmp_path: Path, environment: dict[str, str]) -> None:
 
 def test_a_package_that_is_missing_is_told_with_its_extra(tmp_path: Path, environment: dict[str, str]) -> None:
     for package in ("duckdb", "pyarrow"):
-        script = f"import sys; sys.modules['{package}'] = None; from hopfeed.tables.__main__ import main; sys.exit(main(['{tmp_path}/dataset', 'shop.json']))"
+        script = f"import sys; sys.modules['{package}'] = None; from hopfeed.tables.__main__ import main; sys.exit(main(['tables', '{tmp_path}/dataset', 'shop.json']))"
         done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stderr) == (2, f"hopfeed-partition import tables: tables need the package {package}: pip install 'hopfeed[tables]'\n")

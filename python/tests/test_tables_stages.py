@@ -71,7 +71,7 @@ def test_each_stage_that_is_whole_is_kept(whole: tuple[Path, str, list[str]], tm
 @pytest.mark.parametrize("at", ["hashing keys", "counting the edges", "sorting edges", "writing partition 1"])
 def test_a_killed_process_is_gone_on_from(whole: tuple[Path, str, list[str]], tmp_path: Path, environment: dict[str, str], at: str) -> None:
     source, fingerprint, _ = whole
-    command = [sys.executable, "-m", "hopfeed.tables", str(tmp_path / "dataset"), str(source / "shop.json"), "--parts", "2"]
+    command = [sys.executable, "-m", "hopfeed.tables", "tables", str(tmp_path / "dataset"), str(source / "shop.json"), "--parts", "2"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         while at not in (line := process.stderr.readline()):
@@ -141,7 +141,7 @@ def test_a_full_disk_is_told_and_gone_on_from(whole: tuple[Path, str, list[str]]
     (tmp_path / "small").mkdir()
     script = f"""
 mount -t tmpfs -o size=400k none {tmp_path}/small
-run() {{ {sys.executable} -m hopfeed.tables {tmp_path}/small/dataset {source}/shop.json --parts 2 2>&1; }}
+run() {{ {sys.executable} -m hopfeed.tables tables {tmp_path}/small/dataset {source}/shop.json --parts 2 2>&1; }}
 run && exit 1
 echo ---
 find {tmp_path}/small -name meta.json

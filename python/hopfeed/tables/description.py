@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hopfeed.errors import InvalidError, NotFoundError
+from hopfeed.tables.made import Made
 from hopfeed.tables.names import checked, checked_attribute
 
 UNITS = ("s", "ms", "us", "ns")
@@ -26,6 +27,9 @@ class Table:
         format: ``parquet`` or ``csv``; empty: by the names of the files.
         types: of columns of CSV, by name (DuckDB's names of types).
         null: texts that are no value in CSV, beside the empty one.
+        columns: of CSV, all that there are by name, and their types; empty: the type that all values have.
+        comment: what a line of CSV begins with that is left out.
+        made: what makes the table, where it is none yet; ``paths`` are what that is made of.
     """
 
     paths: tuple[str, ...]
@@ -34,6 +38,9 @@ class Table:
     delimiter: str | None = None
     header: bool | None = None
     null: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    comment: str = ""
+    made: Made | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class Attribute:
         unit: of times.
         width: of a list column; 0: as the table has it.
         classes: of labels that are texts, in order; empty: all that the column has, sorted.
+        num_classes: of labels that are numbers: how many there are at least; 0: as many as the column has.
     """
 
     name: str
@@ -55,6 +63,7 @@ class Attribute:
     unit: str = "s"
     width: int = 0
     classes: tuple[str, ...] = ()
+    num_classes: int = 0
 
 
 @dataclass(frozen=True)
@@ -192,24 +201,32 @@ class _Fields:
 
 
 def read(source: object) -> Description:
-    """A description from a path (JSON, or YAML where PyYAML is there), or from an object as such a file has it.
+    """A description from a path (JSON, or YAML where PyYAML is there), or from an object as such a file has it; one that is
+    read already stays as it is.
 
     Raises:
         NotFoundError: there is no such file; InvalidError: what it says makes no sense, by its place.
     """
+    if isinstance(source, Description):
+        return source
     if isinstance(source, Mapping):
         return parse(source, "the description", Path.cwd())
     path = Path(str(source))
+    return parse(load(path), str(path), path.parent)
+
+
+def load(path: Path) -> Any:
+    """What a file of JSON or YAML says.
+
+    Raises:
+        NotFoundError: there is no such file; InvalidError: it is neither.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise InvalidError(f"{path} is no text in UTF-8; a description is JSON or YAML") from None
+        raise InvalidError(f"{path} is no text in UTF-8; it has to be JSON or YAML") from None
     except OSError as error:
         raise NotFoundError(f"{path} cannot be read: {error.strerror}") from None
-    return parse(_load(path, text), str(path), path.parent)
-
-
-def _load(path: Path, text: str) -> Any:
     if path.suffix in (".yaml", ".yml"):
         try:
             import yaml

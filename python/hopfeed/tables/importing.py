@@ -16,6 +16,7 @@ from hopfeed import _core
 from hopfeed.errors import InvalidError
 from hopfeed.tables.description import Description, read
 from hopfeed.tables.engine import Engine, errors_as_lines, machine_memory, require_packages
+from hopfeed.tables.made import ROWS
 
 PathLike = Union[str, "os.PathLike[str]"]
 Say = Callable[[str], None]
@@ -25,7 +26,7 @@ _CHOICES = {"dangling": ("error", "drop", "add"), "duplicates": ("error", "same"
 
 def import_tables(
     folder: PathLike,
-    description: PathLike | Mapping[str, Any] | None = None,
+    description: PathLike | Mapping[str, Any] | Description | None = None,
     *,
     name: str | None = None,
     nodes: list[Mapping[str, Any]] | None = None,
@@ -134,7 +135,7 @@ def _bytes(given: int | str | None) -> int:
         raise InvalidError(f"--memory is {given!r}; give bytes, or a number with K, M, G or T") from None
 
 
-def _described(description: PathLike | Mapping[str, Any] | None, name: str | None, nodes: Any, edges: Any) -> Description:
+def _described(description: PathLike | Mapping[str, Any] | Description | None, name: str | None, nodes: Any, edges: Any) -> Description:
     if (description is None) == (nodes is None):
         raise InvalidError("give a description, or nodes= and edges=")
     if description is not None:
@@ -160,7 +161,7 @@ def _opened(description: Description, options: Any, like: PathLike | None, place
         engine = None
         try:
             engine = Engine(limits[0], limits[1], work.spill)
-            sources = Sources(engine)
+            sources = Sources(engine, work.folder)
             if like is not None:
                 description = as_like(description, Path(like))
             plan = make_plan(description, engine, sources)
@@ -214,6 +215,7 @@ class _Importer:
         job = self._job
         assigned = order.open_assigned(job, self._sources, job.options.assign)
         job.work.agree(_signature(job, self._description, assigned))
+        self._sources.make(job.work)
         for i in range(len(job.plan.nodes)):
             keys.check_nodes(job, i)
         for i in range(len(job.plan.nodes)):
@@ -229,8 +231,11 @@ class _Importer:
             order.make_order(job, i, assigned)
         for i in range(len(job.plan.edges)):
             edges.make_sorted(job, i)
-        for stage in job.ids.values():  # nothing reads them any more
+        for number, stage in job.ids.items():  # nothing reads them any more
             (stage / "ids.parquet").unlink(missing_ok=True)
+            source = job.plan.edges[number].source
+            if source is not None and source.made is not None:
+                (job.work.folder / source.stage / ROWS).unlink(missing_ok=True)
 
 
 def _check_added(job: Any) -> None:

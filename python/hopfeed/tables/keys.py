@@ -50,9 +50,11 @@ def _classes(job: Job, plan: NodePlan) -> dict[str, Any]:
     finite = f" WHERE NOT isnan({column})" if label.types[0] in ("FLOAT", "DOUBLE") else ""
     largest = job.engine.one(f"SELECT max({column}::BIGINT) FROM {plan.relation}{finite}")[0]
     number, names = max(int(largest) + 1, 0) if largest is not None else 0, list(label.attr.classes)
+    if label.attr.num_classes and number > label.attr.num_classes:
+        raise InvalidError(f"{plan.where}: '{label.attr.columns[0]}' has the class {number - 1}, and {label.attr.num_classes} classes are said, from 0 on")
     if names and number > len(names):
         raise InvalidError(f"{plan.where}: '{label.attr.columns[0]}' has the class {number - 1}, and 'classes' names {len(names)}, from 0 on")
-    return {"classes": names, "num_classes": max(number, len(names))}
+    return {"classes": names, "num_classes": max(number, len(names), label.attr.num_classes)}
 
 
 def make_keys(job: Job, number: int) -> None:

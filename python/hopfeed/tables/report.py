@@ -94,6 +94,8 @@ def understood(job: Job) -> dict[str, Any]:
 def _rows(job: Job, plan: NodePlan | EdgePlan) -> int | None:
     if plan.source is None:
         return None
+    if plan.source.made is not None:
+        return plan.source.made.rows(job.engine)
     return int(job.engine.one(f"SELECT count(*) FROM {plan.source.relation}", of=f"{plan.where}: {plan.source.title}")[0])
 
 

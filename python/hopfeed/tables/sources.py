@@ -8,6 +8,7 @@ import glob
 import gzip
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from hopfeed.errors import CorruptError, InvalidError, NotFoundError
 from hopfeed.tables import sql
 from hopfeed.tables.description import Table
 from hopfeed.tables.engine import Engine, errors_as_lines
+from hopfeed.tables.made import ROWS, Made
+from hopfeed.tables.work import Work
 
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
 _PARQUET = (".parquet", ".parq", ".pq")
@@ -31,12 +34,16 @@ class Source:
         relation: what stands behind FROM.
         columns: name -> DuckDB's type, in order.
         files: (path, size, time of the last change in ns), by path.
+        stage: of a table that is made: name of the stage that makes it.
+        made: and how.
     """
 
     title: str
     relation: str
     columns: dict[str, str]
     files: tuple[tuple[str, int, int], ...]
+    stage: str = ""
+    made: Made | None = None
 
     def column(self, name: str, where: str) -> str:
         """The type of a column.
@@ -50,10 +57,14 @@ class Source:
 
 
 class Sources:
-    """Tables that were opened, each once."""
+    """Tables that were opened, each once.
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine, self._found = engine, dict[Any, Source]()
+    Args:
+        stages: where stages lie: folder of the tables that are made.
+    """
+
+    def __init__(self, engine: Engine, stages: Path | None = None) -> None:
+        self._engine, self._stages, self._found = engine, stages, dict[Any, Source]()
 
     def open(self, table: Table, where: str) -> Source:
         """Finds the files and their columns.
@@ -76,7 +87,21 @@ class Sources:
                 if now is None or (now.st_size, now.st_mtime_ns) != (size, changed):
                     raise InvalidError(f"{path} has changed while it was imported; run the same again, which begins anew")
 
+    def make(self, work: Work) -> None:
+        """Adds the stages of the tables that are made."""
+        for source in self._found.values():
+            if source.made is not None:
+                made = source.made
+                work.stage(source.stage, f"{made.where}: reading {made.title}", lambda folder, made=made: _written(self._engine, made, folder))
+
+    def _open_made(self, table: Table, made: Made, number: int) -> Source:
+        assert self._stages is not None
+        stage = f"table-{number}"
+        return Source(made.title, sql.parquet(self._stages / stage / ROWS), dict(made.columns), _stats(table.paths), stage, made)
+
     def _open(self, table: Table, where: str, number: int) -> Source:
+        if table.made is not None:
+            return self._open_made(table, table.made, number)
         title = ", ".join(map(_shown, table.paths))
         if any("://" in path for path in table.paths):
             return self._open_remote(table, title, f"{where}: {title}", number)
@@ -88,8 +113,7 @@ class Sources:
         else:
             relation = self._csv(table, files, hive, f"{where}: {title}")
         columns = self._engine.types(relation, of=f"{where}: {title}")
-        stats = [(path, os.stat(path)) for path in files]
-        return Source(title, relation, columns, tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats))
+        return Source(title, relation, columns, _stats(files))
 
     def _open_remote(self, table: Table, title: str, where: str, number: int) -> Source:
         """An object store's, through a dataset of Arrow's."""
@@ -114,10 +138,13 @@ class Sources:
 
     def _csv(self, table: Table, files: list[str], hive: bool, where: str) -> str:
         delimiter = table.delimiter or ("\t" if all(".tsv" in path.lower() for path in files) else ",")
-        told = {"delim": sql.text(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false" if table.header is False else "true", "skip": "0", "comment": "''", "strict_mode": "true"}
+        told = {"delim": sql.text(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false" if table.header is False else "true", "skip": "0", "comment": sql.text(table.comment), "strict_mode": "true"}
         options = ", ".join(f"{name} = {value}" for name, value in told.items()) + f", hive_partitioning = {'true' if hive else 'false'}"
         if table.null:
             options += f", nullstr = {sql.texts(('', *table.null))}"
+        if table.columns:
+            kinds = ", ".join(f"{sql.text(column)}: {sql.text(kind)}" for column, kind in self._named_types(table, files, options, where).items())
+            return f"read_csv({sql.paths(files)}, {options}, auto_detect = false, columns = {{{kinds}}})"
         types = self._csv_types(table, files, options, where)
         kinds = ", ".join(f"{sql.text(column)}: {sql.text(kind)}" for column, kind in types.items())
         return f"read_csv({sql.paths(files)}, {options}, union_by_name = true, types = {{{kinds}}})"
@@ -140,6 +167,18 @@ class Sources:
             raise InvalidError(f"{where}: 'types' names a column '{missing[0]}' that is not there; there are: {', '.join(types)}")
         return types
 
+    def _named_types(self, table: Table, files: list[str], options: str, where: str) -> dict[str, str]:
+        """The same where columns have names; those without a type are read for it."""
+        types = dict(table.columns)
+        if all(types.values()):
+            return types
+        told = ", ".join(f"{sql.text(name)}: {sql.text(kind)}" for name, kind in types.items() if kind)
+        for path in files:
+            found = self._engine.types(f"read_csv({sql.paths([path])}, {options}, names = {sql.texts(types)}, types = {{{told}}}, sample_size = -1)", of=where)
+            for name, kind in found.items():
+                types[name] = table.columns[name] or _wider(types[name] or kind, kind)
+        return types
+
     def _tell_line(self, path: str, options: str, delimiter: str | None, where: str) -> None:
         """Reads a file that cannot be parsed with as many columns as its first line has, which raises with the line that has not."""
         reader = gzip.open if path.endswith(".gz") else open
@@ -148,6 +187,16 @@ class Sources:
         columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(first)))
         if columns:
             self._engine.run(f"SELECT count(COLUMNS(*)) FROM read_csv({sql.paths([path])}, {options}, auto_detect = false, columns = {{{columns}}})", of=where)
+
+
+def _written(engine: Engine, made: Made, folder: Path) -> dict[str, Any]:
+    made.write(engine, folder)
+    return {}
+
+
+def _stats(files: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
+    stats = [(path, os.stat(path)) for path in sorted(set(files))]
+    return tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats)
 
 
 def _shown(path: str) -> str:
