@@ -31,6 +31,8 @@ def described(metadata: Path, wishes: Wishes) -> Description:
         NotFoundError, InvalidError, CorruptError: what is wrong with the file or with one that it names.
     """
     given = Fields.of_file(metadata, "a chunked graph is described by its metadata.json")
+    for name in given.texts("edge_type"):
+        edge_type(name, f"{given.where}: 'edge_type'")
     nodes = [_nodes(given, name, i) for i, name in enumerate(given.texts("node_type"))]
     for kind, known in (("node_data", given.texts("node_type")), ("edges", given.texts("edge_type")), ("edge_data", given.texts("edge_type"))):
         for name in given.object(kind).given if given.has(kind) else ():
@@ -77,7 +79,7 @@ def _nodes(given: Fields, name: str, number: int) -> NodeType:
 
 
 def _edges(given: Fields, name: str, number: int, nodes: set[str]) -> EdgeType:
-    src, rel, dst = edge_type(name, f"{given.where}: 'edge_type'")
+    src, rel, dst = edge_type(name, given.where)
     for end in (src, dst):
         if end not in nodes:
             raise InvalidError(f"{given.where}: edge type '{name}' ends at '{end}', which 'node_type' has not")

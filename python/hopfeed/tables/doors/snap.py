@@ -69,7 +69,7 @@ def _look(path: Path, comment: str) -> _Look:
         raise InvalidError(f"{path} has no line of an edge{f', but for comments ({comment})' if comment else ''}")
     delimiter = next((one for one in ("\t", ",", ";", " ") if one in lines[-1]), None)
     if delimiter is None:
-        raise InvalidError(f"{path} begins with {lines[-1][:60]!r}, which is no source and destination with a tab, a space or a comma between")
+        raise InvalidError(f"{path} has the line {lines[-1][:60]!r}, which is no source and destination with a tab, a space or a comma between")
     if delimiter == " " and any(re.search(r"\S {2,}\S|^ ", line) for line in lines):
         raise InvalidError(f"{path} has several spaces between columns, or before them; write one: sed 's/^ *//' {path} | tr -s ' '")
     fields = [[one.strip() for one in line.rstrip(" ").split(delimiter)] for line in lines]

@@ -73,6 +73,8 @@ class Types:
     """
 
     def __init__(self, metadata: Path, wishes: Wishes) -> None:
+        if wishes.features is not None and wishes.features == wishes.label != NONE:
+            raise InvalidError(f"--features {wishes.features} and --label {wishes.label}: an array is one of the two")
         self._metadata, self._wishes = metadata, wishes
         self._seen = {"nodes": set[str](), "edges": set[str]()}
         self._renamed = set[str]()
