@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BEYOND = 300 << 20  # what DuckDB takes beyond its limit
 OURS = 256 << 20  # Python, Arrow's batches and the rows of a shard
 LEAST_MEMORY = 1 << 30
-_ROW_GROUP = 122_880
+_ROW_GROUP, _GROUP_BYTES = 122_880, 16 << 20  # rows that are written together, and their bytes
 _QUIET = "SET enable_progress_bar = false"  # which a connection has of its own
 
 
@@ -129,10 +129,12 @@ class Engine:
         """Columns of a table, and DuckDB's names of their types, in order."""
         return {row[0]: row[1] for row in self.run(f"DESCRIBE SELECT * FROM {relation}", of=of)}
 
-    def write(self, query: str, path: Path, *, ordered: bool, of: str = "") -> None:
-        """Writes what a query gives as Parquet; ordered: in the order of the query."""
+    def write(self, query: str, path: Path, *, ordered: bool, of: str = "", row_bytes: int = 0) -> None:
+        """Writes what a query gives as Parquet; ordered: in the order of the query. ``row_bytes``: of wide rows, so that fewer
+        of them are in memory together."""
+        group = max(2048, min(_ROW_GROUP, _GROUP_BYTES // max(row_bytes, 1)))
         self._connection.execute(f"SET preserve_insertion_order = {'true' if ordered else 'false'}")
-        self.run(f"COPY ({query}) TO {sql.text(str(path))} (FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {_ROW_GROUP})", of=of)
+        self.run(f"COPY ({query}) TO {sql.text(str(path))} (FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {group})", of=of)
         self._connection.execute("SET preserve_insertion_order = true")
 
     def stream(self, query: str, *, of: str = "") -> pyarrow.RecordBatchReader:

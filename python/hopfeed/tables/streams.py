@@ -48,7 +48,8 @@ def _node_query(job: Job, number: int, begin: int, end: int) -> str:
         return whole
 
     def make(folder: Path) -> dict[str, Any]:
-        job.engine.write(whole, folder / "rows.parquet", ordered=True, of=plan.where)
+        row_bytes = 8 * sum(max(one.width, 1) for one in plan.stored)
+        job.engine.write(whole, folder / "rows.parquet", ordered=True, of=plan.where, row_bytes=row_bytes)
         return {}
 
     rows = job.work.stage(f"rows-{number}", f"{plan.where}: sorting rows", make) / "rows.parquet"
