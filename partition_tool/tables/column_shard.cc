@@ -2,8 +2,10 @@
 #include "partition_tool/tables/column_shard.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +38,10 @@ class ColumnShard {
       write_split();
     else if (options_.kind == "bounds")
       write_bounds();
+    else if (options_.kind == "link_pairs")
+      write_links(link_pairs_path(edge(), options_.name), Fingerprint::LinkArray::kPairs, 2);
+    else if (options_.kind == "link_labels")
+      write_links(link_labels_path(edge(), options_.name), Fingerprint::LinkArray::kLabels, 1);
     else
       throw Error(ErrorCode::kInvalid, "no column of a dataset is called '" + options_.kind + "'");
     out_.commit(std::move(shard_));
@@ -43,6 +49,7 @@ class ColumnShard {
 
  private:
   const NodeTypeMeta& node() const { return node_type_of(draft_, options_.type); }
+  const EdgeTypeMeta& edge() const { return edge_type_of(draft_, options_.type); }
 
   void require_type(const ArrowType& wanted) const {
     const ArrowType& found = stream_.type(0);
@@ -113,11 +120,41 @@ class ColumnShard {
     std::vector<std::int64_t> all;
     each_number(
         [&](std::span<const std::int64_t> times) { all.insert(all.end(), times.begin(), times.end()); });
-    const EdgeTypeMeta& edge = edge_type_of(draft_, options_.type);
-    require_valid(std::ranges::find(edge.times, options_.name) != edge.times.end(),
-                  fmt::format("the draft has no time '{}' of edge type '{}'", options_.name, edge.folder()));
+    require_valid(
+        std::ranges::find(edge().times, options_.name) != edge().times.end(),
+        fmt::format("the draft has no time '{}' of edge type '{}'", options_.name, edge().folder()));
     require_time_bounds(options_.name, all);
-    out_.write<std::int64_t>(time_bounds_path(edge, options_.name), all, {std::ssize(all)});
+    out_.write<std::int64_t>(time_bounds_path(edge(), options_.name), all, {std::ssize(all)});
+  }
+
+  /// An array of an edge split with `each` numbers a link: source and destination, or a label.
+  void write_links(const std::string& path, Fingerprint::LinkArray array, std::int64_t each) {
+    const auto found = edge().splits.find(options_.name);
+    require_valid(
+        found != edge().splits.end(),
+        fmt::format("the draft has no edge split '{}' of edge type '{}'", options_.name, edge().folder()));
+    const std::int64_t ends[2] = {draft_.node_types[draft_.edge_src_type(edge())].count,
+                                  draft_.node_types[draft_.edge_dst_type(edge())].count};
+    NpyWriter file = out_.open(path, npy_descr(ElementType::kInt64),
+                               each == 1 ? std::vector{found->second} : std::vector{found->second, each});
+    const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(), &XXH3_freeState);
+    XXH3_128bits_reset(hash.get());
+    std::int64_t place = 0;
+    each_number([&](std::span<const std::int64_t> numbers) {
+      for (const std::int64_t number : numbers) {
+        require_valid(each == 1 || (number >= 0 && number < ends[place % 2]),
+                      fmt::format("link {} of edge split '{}' has the node {}, and there are {}",
+                                  place / each, options_.name, number, ends[place % 2]));
+        ++place;
+      }
+      file.write<std::int64_t>(numbers);
+      XXH3_128bits_update(hash.get(), numbers.data(), numbers.size_bytes());
+    });
+    require_rows(found->second * each);
+    out_.close(path, std::move(file));
+    Fingerprint fingerprint;
+    fingerprint.add_links(options_.type, options_.name, array, XXH3_128bits_digest(hash.get()));
+    shard_.fingerprint = fingerprint.sums();
   }
 
   void write_keys() {

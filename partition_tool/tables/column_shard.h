@@ -1,4 +1,5 @@
-// Makes the shard of one array that belongs to no partition: ids, keys, splits, bounds of times.
+// Makes the shard of one array that belongs to no partition: ids, keys, splits of nodes and of edges, bounds
+// of times.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,7 +11,8 @@ namespace hopfeed {
 
 struct ColumnShardOptions {
   /// Of a node type: "new_ids" (by original id), "original_ids" (by dataset id), "keys" (by original id),
-  /// "split" (original ids in their order); of an edge type: "bounds".
+  /// "split" (original ids in their order); of an edge type: "bounds" of a time; of an edge split
+  /// "link_pairs" (source and destination by original id, one link behind the other) and "link_labels".
   std::string kind;
   int type = 0;           // number of the node or edge type
   std::string name = {};  // of the split or the time

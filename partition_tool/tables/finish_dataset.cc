@@ -21,8 +21,14 @@ namespace hopfeed {
 namespace fs = std::filesystem;
 namespace {
 
-/// All arrays that a dataset of this draft has.
-std::vector<std::string> wanted_files(const DatasetMeta& meta) {
+struct ShardFile {
+  fs::path shard;
+  FileMeta file;
+};
+
+/// All arrays that a dataset of this draft has; labels of links where they are `there`.
+std::vector<std::string> wanted_files(const DatasetMeta& meta,
+                                      const std::map<std::string, ShardFile>& there) {
   std::vector<std::string> wanted;
   for (const NodeTypeMeta& node : meta.node_types) {
     wanted.push_back(new_ids_path(node));
@@ -38,6 +44,11 @@ std::vector<std::string> wanted_files(const DatasetMeta& meta) {
   }
   for (const EdgeTypeMeta& edge : meta.edge_types) {
     for (const std::string& time : edge.times) wanted.push_back(time_bounds_path(edge, time));
+    for (const auto& [split, count] : edge.splits) {
+      wanted.push_back(link_pairs_path(edge, split));
+      if (std::string labels = link_labels_path(edge, split); there.contains(labels))
+        wanted.push_back(std::move(labels));
+    }
     for (int p = 0; p < meta.partitions; ++p) {
       wanted.push_back(rows_path(p, edge));
       wanted.push_back(indices_path(p, edge));
@@ -53,11 +64,6 @@ std::vector<std::string> wanted_files(const DatasetMeta& meta) {
   return wanted;
 }
 
-struct ShardFile {
-  fs::path shard;
-  FileMeta file;
-};
-
 class Finish {
  public:
   Finish(DatasetMeta draft, const FinishOptions& options)
@@ -65,7 +71,7 @@ class Finish {
 
   FinishResult run() {
     for (const fs::path& shard : options_.shards) add(shard);
-    const std::vector<std::string> wanted = wanted_files(meta_);
+    const std::vector<std::string> wanted = wanted_files(meta_, files_);
     for (const std::string& path : wanted)
       if (!files_.contains(path)) throw Error(ErrorCode::kNotFound, "no shard has the array " + path);
     const std::set<std::string_view> known(wanted.begin(), wanted.end());

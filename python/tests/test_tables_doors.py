@@ -191,8 +191,10 @@ BAD_GRAPHBOLT: list[tuple[Change, str]] = [
     (array("node-feat.npy", np.zeros((50, 3), "S2")), r"node-feat.npy holds elements of type \|S2; arrays are of numbers"),
     (array("node-feat.npy", np.zeros((50, 3, 2))), r"node-feat.npy has the shape \[50, 3, 2\]; a row has one number or a list of them"),
     (lambda told, _: told["tasks"].append(told["tasks"][0] | {"name": "other"}), "has 2 tasks: classes, other; --task NAME takes the sets of one, --task none those of none"),
-    (array("node-train-seeds.npy", np.zeros((20, 2), int)), r"tasks\[0\]: train_set\[0\]: task 'classes' has links as seeds, which are not imported; --task none leaves it out, and .*split-links"),
-    (array("node-train-seeds.npy", np.zeros(20)), r"node-train-seeds.npy is float64, and seeds are ids of nodes, whole numbers"),
+    (array("node-train-seeds.npy", np.zeros((20, 3), int)), r"node-train-seeds.npy has 3 of int64 in a row, and a seed is a node or a pair of nodes, whole numbers; --task none"),
+    (array("node-train-seeds.npy", np.full((20, 2), 50)), r"train_set\[0\]: data\[0\] \('seeds'\): .*seeds.npy: link 0 \(from 0\) is 50 -> 50, and node type 'node' has 50 nodes, from 0 on"),
+    (array("node-train-seeds.npy", np.zeros(20)), r"node-train-seeds.npy has 1 of float64 in a row, and a seed is a node or a pair"),
+    (set_to("tasks/0/train_set/0/type", "author"), r"train_set\[0\]: 'type' is 'author', which is no node type; there are: node"),
     (array("node-train-seeds.npy", np.arange(19)), r"node-train-labels.npy has 20 rows, and 'seeds' of the same set says 19 rows"),
     (array("node-train-seeds.npy", np.arange(31, 51)), r"node-train-seeds.npy has the seed 50 at 19 \(from 0\), and node type 'node' has 50 nodes"),
     (array("node-train-labels.npy", np.full(20, 4)), r"'labels' has the class 4, and 4 classes are said, from 0 on"),
@@ -201,6 +203,44 @@ BAD_GRAPHBOLT: list[tuple[Change, str]] = [
     (array("node-train-seeds.npy", np.zeros(20, int)), r"train_set\[0\]: node 0 of 'node' comes with the labels \d and \d; leave one"),
     (set_to("tasks/0/test_set/0/data/0/name", "nodes"), r"test_set\[0\] has no 'data' whose name is 'seeds'; --task none leaves tasks out"),
 ]  # fmt: skip
+
+
+def with_links(folder: Path, graph: Graph, ends: tuple[str, str, str], labelled: bool) -> dict[str, tuple[Any, Any]]:
+    """Gives the folder a task of links; gives what the splits are: pairs and labels."""
+    told, rng, found = json.loads((folder / "metadata.yaml").read_text()), np.random.default_rng(3), {}
+    task: dict[str, Any] = {"name": "links"}
+    for split, key in (("train", "train_set"), ("valid", "validation_set"), ("test", "test_set")):
+        pairs = np.stack([rng.integers(0, graph.counts[ends[0]], 30), rng.integers(0, graph.counts[ends[2]], 30)], 1)
+        arrays = {"seeds": pairs} | ({"labels": rng.integers(0, 2, 30)} if labelled else {}) | ({"indexes": rng.integers(0, 9, 30)} if split == "test" else {})
+        data = [{"name": name, "format": "numpy", "path": save(folder / f"links-{split}-{name}", values).name} for name, values in arrays.items()]
+        task[key] = [{"data": data} | ({"type": ":".join(ends)} if graph.typed else {})]
+        found[split] = (pairs, arrays.get("labels"))
+    told["tasks"].append(task)
+    write_metadata(folder, told)
+    return found
+
+
+@pytest.mark.parametrize("ends, labelled", [(("node", "to", "node"), True), (("author", "writes", "paper"), False), (("author", "writes", "paper"), True)])
+def test_sets_of_links_are_splits_of_links(tmp_path: Path, ends: tuple[str, str, str], labelled: bool) -> None:
+    graph = made_graph(ends[0] != "node")
+    write_graphbolt(graph, tmp_path / "folder")
+    found = with_links(tmp_path / "folder", graph, ends, labelled)
+    fingerprints = set()
+    for parts in (1, 3):
+        folder = tmp_path / f"{parts}"
+        report = import_graphbolt(folder, tmp_path / "folder", task="links", parts=parts)
+        tool("verify", folder)
+        for split, (pairs, labels) in found.items():
+            there = folder / "edge_splits" / "__".join(ends) / split
+            assert (np.load(there / "pairs.npy") == pairs).all() and np.load(there / "pairs.npy").shape == (30, 2)
+            assert (np.load(there / "labels.npy") == labels).all() if labelled else not (there / "labels.npy").exists()
+        assert report["edge_types"]["__".join(ends)]["splits"] == {"train": 30, "valid": 30, "test": 30}
+        assert [one["line"].partition("metadata.yaml: ")[2] for one in report["dirt"]] == ["tasks[1]: test_set[0]: 'indexes' is left out; a set has seeds and labels"]
+        assert hopfeed.Dataset(folder).splits() == []
+        fingerprints.add(report["fingerprint"])
+    assert len(fingerprints) == 1
+    with hopfeed.Loader(tmp_path / "3", fanouts=(3,), batch_size=10, link_split="train", edge_type=ends) as loader:
+        assert len(list(loader)) == 3
 
 
 @pytest.mark.parametrize("number", range(len(BAD_GRAPHBOLT)))

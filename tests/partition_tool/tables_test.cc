@@ -302,6 +302,49 @@ TEST_F(ShardsOfADataset, FilesAreThoseOfTheObviousWriter) {
   }
 }
 
+TEST_F(ShardsOfADataset, SplitsOfLinksAreReadBack_AndPartOfTheFingerprint) {
+  const Case made = make(1, false, true);
+  shards_of(made, 1);
+  const std::string plain = finish(made.draft).meta.fingerprint;
+  fs::remove_all(folder_.path() / "made");
+
+  nlohmann::json draft = nlohmann::json::parse(made.draft);
+  draft["edge_types"][0]["splits"] = {{"train", 3}, {"test", 2}};
+  const std::string text = draft.dump();
+  const DatasetMeta meta = parse_draft(text);
+  const std::int64_t last_source = meta.node_types[meta.edge_src_type(meta.edge_types[0])].count - 1,
+                     last_target = meta.node_types[meta.edge_dst_type(meta.edge_types[0])].count - 1;
+  const Ints train = {0, 0, last_source, last_target, 1, 0}, test = {1, last_target, 0, 0},
+             labels = {1, 0, 7};
+  const auto of = [](const char* kind, const char* split) {
+    return ColumnShardOptions{.kind = kind, .type = 0, .name = split};
+  };
+  numbers(text, of("link_pairs", "train"), train);
+  EXPECT_EQ(refusal([&] { finish(text); }).find("no shard has the array edge_splits/"), 0U);
+  numbers(text, of("link_pairs", "test"), test);
+  numbers(text, of("link_labels", "train"), labels);
+  EXPECT_NE(finish(text).meta.fingerprint, plain);
+  testing::verify(folder_.path() / "made");
+  const Dataset dataset(folder_.path() / "made");
+  EXPECT_TRUE(std::ranges::equal(dataset.edge_split(0, "train").pairs, train));
+  EXPECT_TRUE(std::ranges::equal(dataset.edge_split(0, "train").labels, labels));
+  EXPECT_TRUE(std::ranges::equal(dataset.edge_split(0, "test").pairs, test));
+  EXPECT_TRUE(dataset.edge_split(0, "test").labels.empty());
+
+  EXPECT_NE(refusal([&] {
+              numbers(text, of("link_pairs", "valid"), test);
+            }).find("the draft has no edge split 'valid' of edge type"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              numbers(text, of("link_pairs", "test"), {0, 0});
+            }).find("4 are wanted"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              numbers(text, of("link_pairs", "test"), {0, 0, 0, last_target + 1});
+            }).find("link 1 of edge split 'test' has the node"),
+            std::string::npos);
+}
+
 TEST_F(ShardsOfADataset, KeysArePartOfTheFingerprint_AndOfNothingElse) {
   Case made = make(1, false, true);
   shards_of(made, 1);

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hopfeed.errors import InvalidError, NotFoundError
-from hopfeed.tables.made import Made
+from hopfeed.tables.made import Made, MadeLinks
 from hopfeed.tables.names import checked, checked_attribute
 
 UNITS = ("s", "ms", "us", "ns")
@@ -114,6 +114,7 @@ class Edges:
         times: names of attributes, of the edges or else of their sources, that rows are ordered by.
         rev_of: number of the edge type that these are the reverse of.
         undirected: each row is an edge both ways, a loop one edge.
+        links: splits of links.
     """
 
     src: str
@@ -126,6 +127,7 @@ class Edges:
     times: tuple[str, ...] = ()
     rev_of: int | None = None
     undirected: bool = False
+    links: tuple[MadeLinks, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -138,12 +140,13 @@ class Edges:
 
 @dataclass(frozen=True)
 class Description:
-    """All of it; lists give types their order."""
+    """All of it; lists give types their order. ``notes``: lines that do not end the import."""
 
     name: str
     nodes: tuple[Nodes, ...]
     edges: tuple[Edges, ...]
     folder: Path  # that relative paths begin at
+    notes: tuple[str, ...] = ()
 
     def node_number(self, name: str) -> int:
         return next(i for i, nodes in enumerate(self.nodes) if nodes.name == name)

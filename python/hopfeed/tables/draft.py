@@ -77,6 +77,8 @@ def _edge_type(job: Job, number: int) -> dict[str, Any]:
     }
     if job.options.by_id:
         edge["has_by_id"] = True
+    if plan.edges.links:
+        edge["splits"] = {links.name: links.rows for links in plan.edges.links}
     if plan.edges.rev_of is not None:
         edge["rev_of"] = job.plan.edges[plan.edges.rev_of].edges.full_name
     return edge

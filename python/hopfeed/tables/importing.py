@@ -210,9 +210,11 @@ class _Importer:
         return told
 
     def _global_stages(self) -> None:
-        from hopfeed.tables import edges, keys, order, splits
+        from hopfeed.tables import edges, keys, links, order, splits
 
         job = self._job
+        for line in self._description.notes:
+            job.told.note(job.plan.name, "left out", 1, line)
         assigned = order.open_assigned(job, self._sources, job.options.assign)
         job.work.agree(_signature(job, self._description, assigned))
         self._sources.make(job.work)
@@ -226,6 +228,7 @@ class _Importer:
             splits.make_splits(job, i)
         for i in range(len(job.plan.edges)):
             edges.make_ids(job, i)
+            links.make_links(job, i)
         edges.make_degrees(job)
         for i in range(len(job.plan.nodes)):
             order.make_order(job, i, assigned)

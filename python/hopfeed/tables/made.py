@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hopfeed.tables.engine import Engine
 
 ROWS = "rows.parquet"  # in the folder of the stage
+PAIRS, LABELS = "pairs.npy", "labels.npy"  # likewise, of links
 
 
 @dataclass(frozen=True)
@@ -32,4 +33,22 @@ class Made:
     columns: Mapping[str, str]
     of: tuple[str, ...]
     rows: Callable[[Engine], int] = field(repr=False, compare=False)
+    write: Callable[[Engine, Path], None] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class MadeLinks:
+    """A split of links that is in another system's files, by ids that are the dataset's.
+
+    Attributes:
+        files: that it is made of.
+        rows: links.
+        labelled: whether each has a label.
+        write: writes ``PAIRS`` (int64, a source and a destination behind each other) and ``LABELS`` into a folder.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    rows: int
+    labelled: bool
     write: Callable[[Engine, Path], None] = field(repr=False, compare=False)

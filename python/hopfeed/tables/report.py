@@ -59,6 +59,8 @@ def _of_edges(job: Job, number: int) -> dict[str, Any]:
     plan = job.plan.edges[number]
     assert job.degrees is not None
     told: dict[str, Any] = {"edges": job.degrees.facts["edges"][number]}
+    if plan.edges.links:
+        told["splits"] = {links.name: links.rows for links in plan.edges.links}
     if number in job.ids:
         facts = job.ids[number].facts
         told |= {"rows": facts["rows"] + sum(rows for _, rows, _ in facts["dropped"]), "dropped": sum(rows for _, rows, _ in facts["dropped"])}

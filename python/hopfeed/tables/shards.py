@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from hopfeed import _core
-from hopfeed.tables import streams
+from hopfeed.tables import links, streams
 from hopfeed.tables.arrays import opened
 from hopfeed.tables.convert import Converted
 from hopfeed.tables.job import Job
+
+
+_OF_EDGES = ("bounds", "link_pairs", "link_labels")  # kinds of columns
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ def shards(job: Job) -> list[Shard]:
     for i, edges in enumerate(job.plan.edges):
         for time in edges.edges.times:
             found.append(_column(job, "bounds", i, time, lambda i=i, time=time: streams.column("bounds", streams.time_bounds(job, i)[time])))
+        for kind, name, numbers in links.arrays(job, i):
+            found.append(_column(job, kind, i, name, lambda kind=kind, numbers=numbers: streams.column(kind, numbers())))
         for part in range(job.options.parts):
             found.append(Shard(f"edges-{i}-{part}", f"{edges.where}: writing partition {part}", _edges(job, i, part)))
     return found
@@ -56,7 +61,7 @@ def _node_columns(job: Job, number: int) -> list[Shard]:
 
 
 def _column(job: Job, kind: str, number: int, name: str, stream: Callable[[], Any]) -> Shard:
-    title = f"{(job.plan.edges if kind == 'bounds' else job.plan.nodes)[number].where}: writing {kind.replace('_', ' ')}{f' of {name!r}' if name else ''}"
+    title = f"{(job.plan.edges if kind in _OF_EDGES else job.plan.nodes)[number].where}: writing {kind.replace('_', ' ')}{f' of {name!r}' if name else ''}"
     return Shard("-".join(filter(None, (kind, str(number), name))), title, lambda draft, folder: _core.write_column(stream(), draft, kind, number, name, folder))
 
 

@@ -13,6 +13,7 @@ from hopfeed.errors import InvalidError
 from hopfeed.tables.arrays import Array
 from hopfeed.tables.description import Attribute, Description, Edges, Nodes, Split
 from hopfeed.tables.doors.columns import Column, Field, field_of, flat_field, numbers_field, table, titled
+from hopfeed.tables.made import MadeLinks
 from hopfeed.tables.names import checked
 
 FEATURES = ("x", "feat", "features")  # the first of these that a type has as floats is its features
@@ -56,13 +57,14 @@ class NodeType:
 
 @dataclass(frozen=True)
 class EdgeType:
-    """An edge type as it was found: its three names, pairs of ids, and in the same order what edges have."""
+    """An edge type as it was found: its three names, pairs of ids, in the same order what edges have, and splits of links."""
 
     src: str
     rel: str
     dst: str
     pairs: Column
     columns: Sequence[Column] = ()
+    links: Sequence[MadeLinks] = ()
 
 
 class Types:
@@ -79,8 +81,8 @@ class Types:
         self._seen = {"nodes": set[str](), "edges": set[str]()}
         self._renamed = set[str]()
 
-    def description(self, name: str, nodes: Sequence[NodeType], edges: Sequence[EdgeType]) -> Description:
-        """Of all types.
+    def description(self, name: str, nodes: Sequence[NodeType], edges: Sequence[EdgeType], notes: Sequence[str] = ()) -> Description:
+        """Of all types. ``notes``: lines that do not end the import.
 
         Raises:
             InvalidError: a name that cannot be one, or an option that names nothing.
@@ -89,7 +91,7 @@ class Types:
         described = tuple(self._nodes(one) for one in nodes)
         led = [self._edges(one, counts) for one in edges]
         self._check_used()
-        return Description(name, described, tuple(_with_reverses(led)), self._metadata.parent)
+        return Description(name, described, tuple(_with_reverses(led)), self._metadata.parent, tuple(notes))
 
     def name(self, own: str, where: str, what: str) -> str:
         """What a type, relation or array is called here."""
@@ -155,9 +157,9 @@ class Types:
         attributes = [self._attribute(column, where, roles.get(column.name, "attr")) for column in of.columns]
         self._check_twice(attributes, where)
         times = tuple(attr.name for attr in attributes if attr.role == "time")
-        files = [path for column in (pairs, *of.columns) for path in column.paths]
+        files = [path for column in (pairs, *of.columns) for path in column.paths] + [Path(path) for links in of.links for path in links.files]
         rows = table(where, titled(pairs.paths, self._metadata.parent), fields, [self._metadata, *files], pairs.rows)
-        return Edges(src, rel, dst, rows, *names, tuple(attributes), times)
+        return Edges(src, rel, dst, rows, *names, tuple(attributes), times, links=tuple(of.links))
 
     def _attribute(self, column: Column, where: str, role: str) -> Attribute:
         name = self.name(column.name, f"{where}: {column.where}", "attribute")
