@@ -90,6 +90,21 @@ def test_three_doors_lead_to_one_graph(tmp_path: Path, typed: bool) -> None:
     assert import_chunked(tmp_path / "by-chunks", tmp_path / "chunked")["fingerprint"] == fingerprint
 
 
+def test_a_feature_that_sampling_wants_too_is_one(tmp_path: Path) -> None:
+    graph = made_graph(False)
+    told = write_graphbolt(graph, tmp_path / "folder")
+    for node in told["feature_data"]:
+        node["type"] = None
+    told["graph"]["feature_data"] = [told["feature_data"][0] | {"in_memory": True}, told["feature_data"].pop()]
+    write_metadata(tmp_path / "folder", told)
+    import_graphbolt(tmp_path / "dataset", tmp_path / "folder")
+    equal_to_oracle(tmp_path / "dataset", graph.oracle())
+    told["graph"]["feature_data"][0]["path"] = "node-year.npy"
+    write_metadata(tmp_path / "folder", told)
+    with pytest.raises(InvalidError, match=r"graph: feature_data\[0\]: 'feat' is node-year.npy, and node-feat.npy before; name one of them otherwise"):
+        import_graphbolt(tmp_path / "other", tmp_path / "folder")
+
+
 def test_a_reverse_is_known_by_its_name(tmp_path: Path) -> None:
     write_graphbolt(made_graph(True), tmp_path / "folder")
     import_graphbolt(tmp_path / "dataset", tmp_path / "folder")
@@ -426,7 +441,7 @@ def test_lists_in_parquet_are_rows(tmp_path: Path) -> None:
 def test_files_need_not_be_as_many_as_chunks(tmp_path: Path) -> None:
     graph = made_graph(False)
     told = write_chunked(graph, tmp_path, 3)
-    told["num_nodes_per_chunk"] = [[25, 25]]
+    told["num_nodes_per_chunk"] = [[10, 20, 20]]  # cut otherwise than the files
     told["num_edges_per_chunk"], told["num_edges_per_type"] = None, [300]
     (tmp_path / "metadata.json").write_text(json.dumps(told))
     import_chunked(tmp_path / "dataset", tmp_path, parts=2)

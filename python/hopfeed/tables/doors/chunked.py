@@ -4,7 +4,6 @@ several chunks (DGL's guide, "Distributed graph partitioning pipeline")."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,7 +92,6 @@ def _edges(given: Fields, name: str, number: int, nodes: set[str]) -> EdgeType:
     pieces = [_pairs(spec, path, kind, delimiter) for path in spec.texts("data")]
     if not pieces:
         raise InvalidError(f"{spec.where}: 'data' names no file")
-    expected = _for_files(expected, len(pieces))
     return EdgeType(src, rel, dst, Column("edges", spec.where, tuple(pieces), expected), _data(given, "edge_data", name, expected))
 
 
@@ -121,13 +119,8 @@ def _data(given: Fields, kind: str, name: str, expected: Expected) -> list[Colum
         pieces = tuple(spec.array("data", path, form) for path in spec.texts("data"))
         if not pieces:
             raise InvalidError(f"{spec.where}: 'data' names no file")
-        found.append(Column(key, spec.where, pieces, _for_files(expected, len(pieces))))
+        found.append(Column(key, spec.where, pieces, expected))
     return found
-
-
-def _for_files(expected: Expected, files: int) -> Expected:
-    """Chunks are those of the files where there are as many of both."""
-    return expected if len(expected.each) == files else replace(expected, each=())
 
 
 def _split(masks: Sequence[Column], name: str, column: str) -> Field:

@@ -29,7 +29,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Expected:
-    """How many rows files have to have: each, where that is said, or all together."""
+    """How many rows files have to have together, and how many each chunk has where that is said."""
 
     says: str
     each: tuple[int, ...] = ()
@@ -57,11 +57,8 @@ class Column:
         for piece in self.pieces[1:]:
             if piece.width != first.width:
                 raise InvalidError(f"{self.where}: {piece.path} has {_row(piece)}, and {first.path} has {_row(first)}; make them the same")
-        for i, piece in enumerate(self.pieces):
-            if piece.rows is not None:
-                self._compare(piece, piece.rows, i)
         if all(piece.rows is not None for piece in self.pieces):
-            self._compare_all(sum(piece.rows or 0 for piece in self.pieces))
+            self._compare([piece.rows or 0 for piece in self.pieces])
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -88,28 +85,28 @@ class Column:
         return exact(self._all(engine, count), count)
 
     def _all(self, engine: Engine, count: int) -> Iterator[Array]:
-        total = 0
+        most, counts = self.expected.all, [0] * len(self.pieces)
         for i, piece in enumerate(self.pieces):
-            most, has = self.expected.each[i] if self.expected.each else self.expected.all, 0
             for block in piece.blocks(engine, count):
-                has += len(block)
-                if most is None or has <= most:
+                counts[i] += len(block)
+                if most is None or sum(counts) <= most:  # what is too much is counted alone
                     if self.check is not None:
-                        self.check(piece.path, has - len(block), block)
+                        self.check(piece.path, counts[i] - len(block), block)
                     yield block.astype(self.dtype, copy=False)
-            self._compare(piece, has, i)
-            total += has
-        self._compare_all(total)
+        self._compare(counts)
 
-    def _compare(self, piece: Piece, has: int, number: int) -> None:
-        if self.expected.each and has != self.expected.each[number]:
-            told = counted(self.expected.each[number])
-            raise InvalidError(f"{self.where}: {piece.path} has {counted(has)}, and {self.expected.says} says {told}; correct one of the two")
-
-    def _compare_all(self, has: int) -> None:
-        if self.expected.all is not None and has != self.expected.all:
-            files = str(self.pieces[0].path) if len(self.pieces) == 1 else f"its {len(self.pieces)} files"
-            raise InvalidError(f"{self.where}: {files} {'has' if len(self.pieces) == 1 else 'have'} {counted(has)}, and {self.expected.says} says {counted(self.expected.all)}; correct one of the two")
+    def _compare(self, counts: Sequence[int]) -> None:
+        """Chunks may be cut otherwise than files; where the sum is wrong, the first file that differs is likely why."""
+        expected = self.expected
+        if expected.all is None or sum(counts) == expected.all:
+            return
+        if len(expected.each) == len(counts):
+            wrong = next(i for i, pair in enumerate(zip(counts, expected.each)) if pair[0] != pair[1])
+            path, has, wanted = self.pieces[wrong].path, counts[wrong], expected.each[wrong]
+        else:
+            path, has, wanted = self.pieces[0].path, sum(counts), expected.all
+        subject = f"{path} has" if len(counts) in (1, len(expected.each)) else f"its {len(counts)} files have"
+        raise InvalidError(f"{self.where}: {subject} {counted(has)}, and {expected.says} says {counted(wanted)}; correct one of the two")
 
 
 def _row(piece: Piece) -> str:

@@ -35,7 +35,7 @@ def described(folder: Path, task: str | None, wishes: Wishes) -> Description:
     counts = {_type_of(one, _NODE): one.whole("num") for one in graph.objects("nodes")}
     if not counts:
         raise InvalidError(f"{graph.where} has no 'nodes'")
-    features = [*given.objects("feature_data"), *graph.objects("feature_data")]
+    features = _features(given, graph)
     asked = graph.objects("edges")
     names = [":".join(_ends_of(one, counts)) for one in asked]
     _check_types(features, list(counts), names)
@@ -48,6 +48,16 @@ def described(folder: Path, task: str | None, wishes: Wishes) -> Description:
 
 def _type_of(one: Fields, default: str) -> str:
     return one.text("type") if one.has("type") else default
+
+
+def _features(given: Fields, graph: Fields) -> list[Fields]:
+    """All arrays of nodes and edges. Those that sampling wants too are named a second time, below ``graph``."""
+    found = dict[tuple[str, str, str], Fields]()
+    for one in [*given.objects("feature_data"), *graph.objects("feature_data")]:
+        key = (one.chosen("domain", ("node", "edge")), str(one.given.get("type")), one.text("name"))
+        if found.setdefault(key, one).text("path") != one.text("path"):
+            raise InvalidError(f"{one.where}: '{key[2]}' is {one.text('path')}, and {found[key].text('path')} before; name one of them otherwise")
+    return list(found.values())
 
 
 def _check_types(features: Sequence[Fields], nodes: Sequence[str], edges: Sequence[str]) -> None:
