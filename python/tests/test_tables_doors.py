@@ -105,6 +105,29 @@ def test_a_feature_that_sampling_wants_too_is_one(tmp_path: Path) -> None:
         import_graphbolt(tmp_path / "other", tmp_path / "folder")
 
 
+def test_types_without_nodes_and_without_edges_are_types(tmp_path: Path) -> None:
+    graph = made_graph(True)
+    graph.counts["place"], graph.edges["author", "at", "place"] = 0, (np.zeros(0, int), np.zeros(0, int), {})
+    for form in ("csv", "numpy"):
+        write_graphbolt(graph, tmp_path / form, form)
+        import_graphbolt(tmp_path / f"by-{form}", tmp_path / form, parts=2)
+        equal_to_oracle(tmp_path / f"by-{form}", graph.oracle(2, by_hash(2)))
+
+
+def test_classes_are_as_many_as_the_task_says_where_labels_are_a_feature(tmp_path: Path) -> None:
+    graph = made_graph(False)
+    told = write_graphbolt(graph, tmp_path / "folder")
+    told["tasks"][0]["num_classes"] = 9
+    for key in ("train_set", "validation_set", "test_set"):
+        del told["tasks"][0][key][0]["data"][1]
+    np.save(tmp_path / "folder/y.npy", graph.y["node"])
+    told["feature_data"].append({"domain": "node", "name": "label", "format": "numpy", "path": "y.npy"})
+    write_metadata(tmp_path / "folder", told)
+    import_graphbolt(tmp_path / "dataset", tmp_path / "folder")
+    dataset = hopfeed.Dataset(tmp_path / "dataset")
+    assert dataset.num_classes() == 9 and dataset.attr("y")[:].tolist() == graph.y["node"].tolist() and sorted(dataset.split("train")) == sorted(graph.splits["node"]["train"])
+
+
 def test_a_reverse_is_known_by_its_name(tmp_path: Path) -> None:
     write_graphbolt(made_graph(True), tmp_path / "folder")
     import_graphbolt(tmp_path / "dataset", tmp_path / "folder")
@@ -183,6 +206,8 @@ BAD_GRAPHBOLT: list[tuple[Change, str]] = [
     (set_to("graph", None), r"metadata.yaml has no 'graph'$"),
     (lambda told, _: told.update(graph_topology=told.pop("graph")), "has no 'graph'; this is what GraphBolt has made of a folder: give that folder"),
     (set_to("graph/nodes", []), "metadata.yaml: graph has no 'nodes'"),
+    (lambda told, _: told["graph"]["nodes"].append({"num": 3}), r"graph: nodes\[1\]: node type 'node' is there twice; make them one"),
+    (lambda told, _: told["graph"]["edges"].append(told["graph"]["edges"][0]), r"metadata.yaml has two edge types 'node__to__node'; make them one, or --rename gives one of them another name"),
     (set_to("graph/nodes/0/num", "many"), r"metadata.yaml: graph: nodes\[0\]: 'num' is 'many', expected a whole number from 0 on"),
     (set_to("graph/nodes/0/num", 51), r"metadata.yaml: feature_data\[0\] \('feat'\): .*node-feat.npy has 50 rows, and 'num' of node type 'node' says 51 rows; correct one of the two"),
     (set_to("graph/edges/0/format", "parquet"), r"metadata.yaml: graph: edges\[0\]: 'format' is 'parquet', expected one of csv, numpy"),
@@ -205,6 +230,7 @@ BAD_GRAPHBOLT: list[tuple[Change, str]] = [
     (text("node-feat.npy", "none"), r"node-feat.npy is no array of NumPy; write it again with numpy.save"),
     (array("node-feat.npy", np.zeros((50, 3), "S2")), r"node-feat.npy holds elements of type \|S2; arrays are of numbers"),
     (array("node-feat.npy", np.zeros((50, 3, 2))), r"node-feat.npy has the shape \[50, 3, 2\]; a row has one number or a list of them"),
+    (array("node-feat.npy", np.zeros((50, 0))), r"feature_data\[0\] \('feat'\): .*node-feat.npy has the shape \[50, 0\], no number in a row"),
     (lambda told, _: told["tasks"].append(told["tasks"][0] | {"name": "other"}), "has 2 tasks: classes, other; --task NAME takes the sets of one, --task none those of none"),
     (array("node-train-seeds.npy", np.zeros((20, 3), int)), r"node-train-seeds.npy has 3 of int64 in a row, and a seed is a node or a pair of nodes, whole numbers; --task none"),
     (array("node-train-seeds.npy", np.full((20, 2), 50)), r"train_set\[0\]: data\[0\] \('seeds'\): .*seeds.npy: link 0 \(from 0\) is 50 -> 50, and node type 'node' has 50 nodes, from 0 on"),

@@ -184,7 +184,7 @@ def _lies(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 def _checked(found: Lying, has: int, size: int) -> Lying:
-    if len(found.shape) not in (1, 2) or (len(found.shape) == 2 and found.shape[1] == 0):
+    if len(found.shape) not in (1, 2):
         raise InvalidError(f"{found.path} has the shape {list(found.shape)}; a row has one number or a list of them: reshape it to [rows] or [rows, numbers]")
     needs = int(np.prod([size, *found.shape], dtype=object))
     if has < needs:

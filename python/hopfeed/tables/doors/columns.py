@@ -14,7 +14,7 @@ from hopfeed.errors import InvalidError
 from hopfeed.tables.arrays import BLOCK, Array
 from hopfeed.tables.description import Table
 from hopfeed.tables.dirt import counted
-from hopfeed.tables.doors.arrays import Pairs, Piece
+from hopfeed.tables.doors.arrays import Lying, Pairs, Piece
 from hopfeed.tables.made import ROWS, Made
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class Column:
 
     def __post_init__(self) -> None:
         first = self.pieces[0]
+        if isinstance(first, Lying) and first.shape[1:] == (0,):
+            raise InvalidError(f"{self.where}: {first.path} has the shape {list(first.shape)}, no number in a row")
         for piece in self.pieces[1:]:
             if piece.width != first.width:
                 raise InvalidError(f"{self.where}: {piece.path} has {_row(piece)}, and {first.path} has {_row(first)}; make them the same")

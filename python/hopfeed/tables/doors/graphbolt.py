@@ -32,9 +32,7 @@ def described(folder: Path, task: str | None, wishes: Wishes) -> Description:
         told = "; this is what GraphBolt has made of a folder: give that folder" if given.has("graph_topology") else ""
         raise InvalidError(f"{given.where} has no 'graph'{told}")
     graph = given.object("graph")
-    counts = {_type_of(one, _NODE): one.whole("num") for one in graph.objects("nodes")}
-    if not counts:
-        raise InvalidError(f"{graph.where} has no 'nodes'")
+    counts = _counts(graph)
     features = _features(given, graph)
     asked = graph.objects("edges")
     names = [":".join(_ends_of(one, counts)) for one in asked]
@@ -48,6 +46,18 @@ def described(folder: Path, task: str | None, wishes: Wishes) -> Description:
 
 def _type_of(one: Fields, default: str) -> str:
     return one.text("type") if one.has("type") else default
+
+
+def _counts(graph: Fields) -> dict[str, int]:
+    """How many nodes each type has."""
+    found = dict[str, int]()
+    for one in graph.objects("nodes"):
+        if (name := _type_of(one, _NODE)) in found:
+            raise InvalidError(f"{one.where}: node type '{name}' is there twice; make them one")
+        found[name] = one.whole("num")
+    if not found:
+        raise InvalidError(f"{graph.where} has no 'nodes'")
+    return found
 
 
 def _features(given: Fields, graph: Fields) -> list[Fields]:
@@ -111,4 +121,4 @@ def _nodes(name: str, count: int, features: Sequence[Fields], sets: Task) -> Nod
     label = label_field(labelled, name, count, free("labels", columns)) if labelled else None
     values = {SETS[one.set]: one.number for one in members}
     files = [path for one in members for path in one.files]
-    return NodeType(name, count, columns, label, split, values, sets.num_classes if label else 0, files)
+    return NodeType(name, count, columns, label, split, values, sets.num_classes if members else 0, files)

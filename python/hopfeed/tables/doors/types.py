@@ -90,6 +90,8 @@ class Types:
         counts = {one.name: one.count for one in nodes}
         described = tuple(self._nodes(one) for one in nodes)
         led = [self._edges(one, counts) for one in edges]
+        self._check_once([one.name for one in described], "node types")
+        self._check_once([one.full_name for one in led], "edge types")
         self._check_used()
         return Description(name, described, tuple(_with_reverses(led)), self._metadata.parent, tuple(notes))
 
@@ -171,6 +173,11 @@ class Types:
             if names.count(attr.name) > 1:
                 own = next(one.columns[0] for one in reversed(attributes) if one.name == attr.name)
                 raise InvalidError(f"{where} has two attributes '{attr.name}'; --rename {own}=NAME gives one of them another name")
+
+    def _check_once(self, names: Sequence[str], what: str) -> None:
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidError(f"{self._metadata} has two {what} '{name}'; make them one, or --rename gives one of them another name")
 
     def _check_used(self) -> None:
         for kind, options in (("nodes", ("features", "label")), ("edges", ("weight", "time"))):
