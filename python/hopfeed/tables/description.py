@@ -89,13 +89,18 @@ class Split:
 
 @dataclass(frozen=True)
 class Nodes:
-    """A node type. Without a table its nodes are the ends of edges."""
+    """A node type. Without a table its nodes are the ends of edges.
+
+    Attributes:
+        numbered: keys are 0, 1, ... to the last node's: they are the original ids.
+    """
 
     name: str
     table: Table | None
     key: str
     attributes: tuple[Attribute, ...] = ()
     split: Split | None = None
+    numbered: bool = False
 
     @property
     def where(self) -> str:

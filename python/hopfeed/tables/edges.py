@@ -25,8 +25,7 @@ def make_ids(job: Job, number: int) -> None:
         assert plan.source is not None
         source, target = (job.key_table(end) for end in job.plan.ends(plan))
         path, of = folder / "ids.parquet", f"{plan.where}: {plan.source.title}"
-        joined = f"{plan.relation} AS e JOIN {source} AS s ON e.sk = s.key JOIN {target} AS d ON e.dk = d.key"
-        job.engine.write(f"SELECT s.file_row_number AS src, d.file_row_number AS dst{plan.columns.passed('e.')} FROM {joined}", path, ordered=False, of=of)
+        job.engine.write(_by_ids(job, plan, source, target), path, ordered=False, of=of)
         ids = sql.parquet(path)
         has, made = (job.engine.one(f"SELECT count(*) FROM {one}", of=of)[0] for one in (plan.source.relation, ids))
         dropped = _dangling(job, plan, source, target) if made < has else []
@@ -40,6 +39,16 @@ def make_ids(job: Job, number: int) -> None:
     job.ids[number] = stage
     for kind, rows, line in stage.facts["dropped"]:
         job.told.note(plan.where, kind, rows, line)
+
+
+def _by_ids(job: Job, plan: EdgePlan, source: str, target: str) -> str:
+    """Query of the edges whose ends are nodes. Of nodes that are called by their numbers nothing is looked up."""
+    ends = [(job.plan.nodes[end].nodes.numbered, job.counts[end]) for end in job.plan.ends(plan)]
+    if all(numbered for numbered, _ in ends):
+        there = " AND ".join(f"e.{column} BETWEEN 0 AND {count - 1}" for column, (_, count) in zip(("sk", "dk"), ends))
+        return f"SELECT e.sk AS src, e.dk AS dst{plan.columns.passed('e.')} FROM {plan.relation} AS e WHERE {there}"
+    joined = f"{plan.relation} AS e JOIN {source} AS s ON e.sk = s.key JOIN {target} AS d ON e.dk = d.key"
+    return f"SELECT s.file_row_number AS src, d.file_row_number AS dst{plan.columns.passed('e.')} FROM {joined}"
 
 
 def _dangling(job: Job, plan: EdgePlan, source: str, target: str) -> list[list[Any]]:

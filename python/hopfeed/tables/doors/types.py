@@ -131,7 +131,7 @@ class Types:
         files = [path for column in of.columns for path in column.paths] + list(of.files)
         title = titled(list(dict.fromkeys(files)) or [self._metadata], self._metadata.parent)
         rows = table(where, title, fields, [self._metadata, *files], lambda _: of.count)
-        return Nodes(name, rows, fields[0].names[0], tuple(attributes), split)
+        return Nodes(name, rows, fields[0].names[0], tuple(attributes), split, numbered=True)
 
     def _features(self, of: NodeType) -> Column | None:
         asked = self._wishes.features
