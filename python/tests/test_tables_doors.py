@@ -503,6 +503,7 @@ BAD_CHUNKS: list[tuple[Change, str]] = [
     (array("node-feat-1.npy", np.zeros((25, 2), np.float32)), "node_data: node: feat: .*node-feat-1.npy has 2 numbers in a row, and .*node-feat-0.npy has 3 numbers in a row"),
     (truncate("node-feat-1.npy"), "node-feat-1.npy is truncated"),
     (array("node-train_mask-0.npy", np.zeros((25, 2), bool)), "'train_mask' has 2 numbers in a row|train_mask: .*has one number in a row"),
+    (lambda told, _: told["node_data"]["node"].update(valid_mask=told["node_data"]["node"]["val_mask"]), "node_data: node: has 'val_mask' and 'valid_mask'; leave one"),
     (lambda _, folder: [np.save(folder / f"node-{name}_mask-1.npy", np.arange(25) == 3) for name in ("train", "val")], "val_mask: node 28 of 'node' is in 'train_mask' and in 'val_mask'; a node is in one split"),
 ]  # fmt: skip
 

@@ -94,14 +94,14 @@ class Sources:
                 made = source.made
                 work.stage(source.stage, f"{made.where}: reading {made.title}", lambda folder, made=made: _written(self._engine, made, folder))
 
-    def _open_made(self, table: Table, made: Made, number: int) -> Source:
+    def _open_made(self, made: Made, files: Sequence[str], number: int) -> Source:
         assert self._stages is not None
         stage = f"table-{number}"
-        return Source(made.title, sql.parquet(self._stages / stage / ROWS), dict(made.columns), _stats(table.paths), stage, made)
+        return Source(made.title, sql.parquet(self._stages / stage / ROWS), dict(made.columns), _stats(files), stage, made)
 
     def _open(self, table: Table, where: str, number: int) -> Source:
         if table.made is not None:
-            return self._open_made(table, table.made, number)
+            return self._open_made(table.made, table.paths, number)
         title = ", ".join(map(_shown, table.paths))
         if any("://" in path for path in table.paths):
             return self._open_remote(table, title, f"{where}: {title}", number)
@@ -113,6 +113,8 @@ class Sources:
         else:
             relation = self._csv(table, files, hive, f"{where}: {title}")
         columns = self._engine.types(relation, of=f"{where}: {title}")
+        if table.once:
+            return self._open_made(_parsed(where, title, relation, columns), files, number)
         return Source(title, relation, columns, _stats(files))
 
     def _open_remote(self, table: Table, title: str, where: str, number: int) -> Source:
@@ -187,6 +189,18 @@ class Sources:
         columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(first)))
         if columns:
             self._engine.run(f"SELECT count(COLUMNS(*)) FROM read_csv({sql.paths([path])}, {options}, auto_detect = false, columns = {{{columns}}})", of=where)
+
+
+def _parsed(where: str, title: str, relation: str, columns: dict[str, str]) -> Made:
+    """The same table, to be read many times."""
+
+    def rows(engine: Engine) -> int:
+        return int(engine.one(f"SELECT count(*) FROM {relation}", of=f"{where}: {title}")[0])
+
+    def write(engine: Engine, folder: Path) -> None:
+        engine.write(f"SELECT * FROM {relation}", folder / ROWS, ordered=False, of=f"{where}: {title}")
+
+    return Made(where, title, columns, (relation,), rows, write)
 
 
 def _written(engine: Engine, made: Made, folder: Path) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def described(metadata: Path, wishes: Wishes) -> Description:
         edge_type(name, f"{given.where}: 'edge_type'")
     nodes = [_nodes(given, name, i) for i, name in enumerate(given.texts("node_type"))]
     for kind, known in (("node_data", given.texts("node_type")), ("edges", given.texts("edge_type")), ("edge_data", given.texts("edge_type"))):
-        for name in given.object(kind).given if given.has(kind) else ():
+        for name in given.inner(kind).given if given.has(kind) else ():
             if name not in known:
                 raise InvalidError(f"{given.where}: '{kind}' has the type '{name}', which '{'node_type' if kind == 'node_data' else 'edge_type'}' has not")
     names = {one.name for one in nodes}
@@ -47,14 +47,14 @@ def _counts(given: Fields, kind: str, number: int, name: str) -> Expected | None
     each, whole = f"num_{kind}_per_chunk", f"num_{kind}_per_type"
     chunks, total = None, None
     for key in (each, whole):
-        if given.has(key) and len(given.list(key)) <= number:
-            raise InvalidError(f"{given.where}: '{key}' has {len(given.list(key))} entries, and '{kind[:-1]}_type' has more; '{name}' is the first that lacks one")
+        if given.has(key) and len(given.items(key)) <= number:
+            raise InvalidError(f"{given.where}: '{key}' has {len(given.items(key))} entries, and '{kind[:-1]}_type' has more; '{name}' is the first that lacks one")
     if given.has(each):
-        chunks = given.list(each)[number]
+        chunks = given.items(each)[number]
         if not isinstance(chunks, Sequence) or not all(isinstance(one, int) and one >= 0 for one in chunks):
             raise InvalidError(f"{given.where}: '{each}' of '{name}' is {str(chunks)[:60]}, expected a list of whole numbers")
     if given.has(whole):
-        total = given.list(whole)[number]
+        total = given.items(whole)[number]
         if not isinstance(total, int) or total < 0:
             raise InvalidError(f"{given.where}: '{whole}' of '{name}' is {str(total)[:60]}, expected a whole number")
     if chunks is not None and total is not None and sum(chunks) != total:
@@ -70,6 +70,8 @@ def _nodes(given: Fields, name: str, number: int) -> NodeType:
         raise InvalidError(f"{given.where} has neither 'num_nodes_per_chunk' nor 'num_nodes_per_type'")
     columns = _data(given, "node_data", name, expected)
     masks = [column for column in columns if column.name in _MASKS]
+    if len({_MASKS[column.name] for column in masks}) < len(masks):
+        raise InvalidError(f"{given.where}: node_data: {name}: has 'val_mask' and 'valid_mask'; leave one")
     others = [column for column in columns if column.name not in _MASKS]
     split = _split(masks, name, free("split", others)) if masks else None
     values = {_MASKS[column.name]: i + 1 for i, column in enumerate(masks)}
@@ -83,10 +85,10 @@ def _edges(given: Fields, name: str, number: int, nodes: set[str]) -> EdgeType:
         if end not in nodes:
             raise InvalidError(f"{given.where}: edge type '{name}' ends at '{end}', which 'node_type' has not")
     expected = _counts(given, "edges", number, name) or Expected("")
-    if not given.object("edges").has(name):
+    if not given.inner("edges").has(name):
         raise InvalidError(f"{given.where}: 'edges' has no '{name}'")
-    spec = given.object("edges").object(name)
-    form = spec.object("format")
+    spec = given.inner("edges").inner(name)
+    form = spec.inner("format")
     kind = form.chosen("name", ("csv", "parquet", "numpy"))
     delimiter = str(form.given.get("delimiter") or ",")
     pieces = [_pairs(spec, path, kind, delimiter) for path in spec.texts("data")]
@@ -109,13 +111,13 @@ def _pairs(spec: Fields, given: str, kind: str, delimiter: str) -> Piece:
 
 def _data(given: Fields, kind: str, name: str, expected: Expected) -> list[Column]:
     """What nodes or edges of a type have, in the order of their names in the file."""
-    if not given.has(kind) or not given.object(kind).has(name):
+    if not given.has(kind) or not given.inner(kind).has(name):
         return []
-    of_type = given.object(kind).object(name)
+    of_type = given.inner(kind).inner(name)
     found = []
     for key in of_type.given:
-        spec = of_type.object(key)
-        form = spec.object("format").chosen("name", ("numpy", "parquet"))
+        spec = of_type.inner(key)
+        form = spec.inner("format").chosen("name", ("numpy", "parquet"))
         pieces = tuple(spec.array("data", path, form) for path in spec.texts("data"))
         if not pieces:
             raise InvalidError(f"{spec.where}: 'data' names no file")

@@ -3,7 +3,7 @@ the file and the field."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from hopfeed.errors import InvalidError, NotFoundError
 from hopfeed.tables.description import load
 from hopfeed.tables.doors.arrays import Piece, numpy_array, parquet_array, torch_array
 
-_OPEN = {"numpy": numpy_array, "torch": torch_array, "parquet": parquet_array}
+_OPEN: dict[str, Callable[[Path], Piece]] = {"numpy": numpy_array, "torch": torch_array, "parquet": parquet_array}
 
 
 class Fields:
@@ -54,18 +54,18 @@ class Fields:
             raise self._wrong(key, "one of " + ", ".join(choices))
         return str(value)
 
-    def list(self, key: str) -> Sequence[Any]:
+    def items(self, key: str) -> Sequence[Any]:
         value = self.given.get(key)
         if not isinstance(value, Sequence) or isinstance(value, str):
             raise self._wrong(key, "a list")
         return value
 
     def texts(self, key: str) -> Sequence[str]:
-        if not all(isinstance(one, str) and one for one in self.list(key)):
+        if not all(isinstance(one, str) and one for one in self.items(key)):
             raise self._wrong(key, "a list of texts")
-        return self.list(key)
+        return self.items(key)
 
-    def object(self, key: str) -> Fields:
+    def inner(self, key: str) -> Fields:
         value = self.given.get(key)
         if not isinstance(value, Mapping):
             raise self._wrong(key, "an object of fields")
@@ -73,7 +73,7 @@ class Fields:
 
     def objects(self, key: str) -> list[Fields]:
         """The objects of a list; none where it is not there."""
-        return [Fields(one, f"{self.where}: {key}[{i}]", self.folder) for i, one in enumerate(self.list(key))] if self.has(key) else []
+        return [Fields(one, f"{self.where}: {key}[{i}]", self.folder) for i, one in enumerate(self.items(key))] if self.has(key) else []
 
     def path(self, given: str) -> Path:
         """A path, which begins at the folder of the file."""

@@ -31,7 +31,7 @@ def described(folder: Path, task: str | None, wishes: Wishes) -> Description:
     if not given.has("graph"):
         told = "; this is what GraphBolt has made of a folder: give that folder" if given.has("graph_topology") else ""
         raise InvalidError(f"{given.where} has no 'graph'{told}")
-    graph = given.object("graph")
+    graph = given.inner("graph")
     counts = _counts(graph)
     features = _features(given, graph)
     asked = graph.objects("edges")

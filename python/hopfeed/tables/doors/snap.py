@@ -55,7 +55,7 @@ def described(
         raise InvalidError(f"{files[0]} has {_shown(first)}, and {len(columns)} are named; say --columns {_guess(first.width)} (- leaves one out)")
     types = _types([look.types for look in looks.values()])
     named = _named(columns, types)
-    table = Table(tuple(map(str, files)), "csv", delimiter=first.delimiter, header=first.header, columns=named, comment=comment)
+    table = Table(tuple(map(str, files)), "csv", delimiter=first.delimiter, header=first.header, columns=named, comment=comment, once=True)
     attributes = tuple(_attribute(one) for one in columns if one not in (*_ENDS, _SKIPPED))
     node, rel = checked(node, "--node", "node type"), checked(rel, "--rel", "type")
     times = tuple(one.name for one in attributes if one.role == "time")
