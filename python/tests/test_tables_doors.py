@@ -128,6 +128,26 @@ def test_classes_are_as_many_as_the_task_says_where_labels_are_a_feature(tmp_pat
     assert dataset.num_classes() == 9 and dataset.attr("y")[:].tolist() == graph.y["node"].tolist() and sorted(dataset.split("train")) == sorted(graph.splits["node"]["train"])
 
 
+def test_a_number_for_each_node_is_features_too_and_a_column_a_label(tmp_path: Path) -> None:
+    graph = made_graph(False)
+    told = write_chunked(graph, tmp_path)
+    for name in told["node_data"]["node"]["feat"]["data"]:
+        np.save(tmp_path / name, np.load(tmp_path / name)[:, 0].astype(np.float16))
+    for name in told["node_data"]["node"]["label"]["data"]:
+        np.save(tmp_path / name, np.load(tmp_path / name)[:, None])
+    import_chunked(tmp_path / "dataset", tmp_path)
+    graph.nodes["node"]["feat"] = graph.nodes["node"]["feat"][:, 0].astype(np.float16)
+    equal_to_oracle(tmp_path / "dataset", graph.oracle())
+    assert hopfeed.Dataset(tmp_path / "dataset").attr("x").shape == (50, 1)
+
+
+def test_yaml_needs_its_package(tmp_path: Path, environment: dict[str, str]) -> None:
+    write_graphbolt(made_graph(False), tmp_path)
+    script = f"import sys; sys.modules['yaml'] = None; from hopfeed.tables.__main__ import main; sys.exit(main(['graphbolt', '{tmp_path}/dataset', '{tmp_path}']))"
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (2, f"hopfeed-partition import graphbolt: {tmp_path}/metadata.yaml is YAML, which needs the package pyyaml: pip install 'hopfeed[tables]'\n")
+
+
 def test_a_reverse_is_known_by_its_name(tmp_path: Path) -> None:
     write_graphbolt(made_graph(True), tmp_path / "folder")
     import_graphbolt(tmp_path / "dataset", tmp_path / "folder")
@@ -330,6 +350,7 @@ def test_options_that_name_nothing_are_refused(tmp_path: Path) -> None:
     for options, line in (
         ({"features": "embed"}, "--features embed: no node type has that; there are: feat, year"),
         ({"label": "embed"}, "--label embed: no node type has that; there are: feat, year"),
+        ({"label": "year"}, "--label year: the task's labels are those of node type 'node'; --task none leaves them out"),
         ({"weight": "v"}, "--weight v: no edge type has that; there are: w, wide"),
         ({"time": "v"}, "--time v: no edge type has that; there are: w, wide"),
         ({"rename": {"paper": "p"}}, "--rename paper=p: nothing in .*metadata.yaml is called 'paper'"),

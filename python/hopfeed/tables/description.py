@@ -241,7 +241,7 @@ def load(path: Path) -> Any:
         try:
             import yaml
         except ImportError:
-            raise InvalidError(f"{path} is YAML, which wants pip install pyyaml; or write it as JSON") from None
+            raise InvalidError(f"{path} is YAML, which needs the package pyyaml: pip install 'hopfeed[tables]'") from None
         try:
             return yaml.safe_load(text)
         except yaml.YAMLError as error:

@@ -142,7 +142,10 @@ class Types:
     def _label(self, of: NodeType) -> Column | None:
         asked = self._wishes.label
         if asked is not None:
-            return next((column for column in of.columns if column.name == asked and asked != NONE and of.label is None), None)
+            found = next((column for column in of.columns if column.name == asked and asked != NONE), None)
+            if found is not None and of.label is not None:
+                raise InvalidError(f"--label {asked}: the task's labels are those of node type '{of.name}'; --task none leaves them out")
+            return found
         if of.label is not None:
             return None
         return next((column for name in LABELS for column in of.columns if column.name == name and column.dtype.kind in "iu" and column.width < 2), None)
