@@ -34,7 +34,7 @@ prepare_example
 python=$root/.venv/bin/python
 cmake --preset release -DHOPFEED_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null || die "the Python module cannot be configured"
 build_preset release _core || die "the build of the Python module failed; the compiler's message stands above"
-export PYTHONPATH=$root/build/release/python OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+export PYTHONPATH=$root/build/release/python HOPFEED_PYTHON=$python OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 step "1. Debian's packages as tables"
 if [[ -e $folder/tables/description.json ]]; then
@@ -48,7 +48,7 @@ step "2. Import them"
 if not_older "$folder/dataset/meta.json" "$folder/tables/description.json"; then
   say "Done before: $folder/dataset"
 else
-  run "$python" -m hopfeed.tables "$folder/dataset" "$folder/tables/description.json" --dangling drop --overwrite --json "$folder/import.json"
+  run build/release/bin/hopfeed-partition import tables "$folder/dataset" "$folder/tables/description.json" --dangling drop --overwrite --json "$folder/import.json"
 fi
 
 step "3. Train, embed all packages, and look around $near"

@@ -158,7 +158,7 @@ def imported(options, tables, cgroup, draw):
                    "edges": [{"src": "user", "rel": "knows", "dst": "user", "table": f"{tables}/edges/*.parquet", "src_key": "src", "dst_key": "dst"}]}
     path = options.folder / "description.json"
     path.write_text(json.dumps(description))
-    words = [sys.executable, "-m", "hopfeed.tables", out, path, "--parts", str(options.parts), "--assign", options.assign,
+    words = [sys.executable, "-m", "hopfeed.tables", "tables", out, path, "--parts", str(options.parts), "--assign", options.assign,
              "--memory", str(options.memory), "--threads", str(options.threads), "--work", work, "--json", options.folder / "report.json"]
     total, kills = None, 0
     while True:

@@ -20,6 +20,7 @@
 #include "partition_tool/program/make_dataset.h"
 #include "partition_tool/program/partition_dataset.h"
 #include "partition_tool/program/push_command.h"
+#include "partition_tool/program/python_imports.h"
 #include "partition_tool/program/show_dataset.h"
 #include "partition_tool/program/tool.h"
 #include "partition_tool/program/tune_command.h"
@@ -188,6 +189,7 @@ void add_import(CommandLine& line, Choices& choices) {
   add_debian(import, choices);
   add_ogb(import, choices);
   add_numpy(import, choices);
+  add_python_imports(import);
 }
 
 /// Moves a number to where the chosen kind of graph has it, null: it has no use for it, and refuses it.
@@ -349,6 +351,7 @@ void add_verify(CommandLine& line, Choices& choices) {
 }  // namespace hopfeed
 
 int main(int argc, char** argv) {
+  hopfeed::become_python_import(argc, argv);
   hopfeed::Choices choices;
   for (int i = 0; i < argc; ++i) choices.make.command_line += (i > 0 ? " " : "") + std::string(argv[i]);
   choices.cut.command_line = choices.cluster.command_line = choices.order.command_line =

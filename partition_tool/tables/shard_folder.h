@@ -33,8 +33,8 @@ class ShardFolder : public ArrayFolder {
 
   /// Whether somebody has committed this shard: there is nothing to do.
   static bool is_there(const std::filesystem::path& folder);
-  /// Writes shard.json, syncs and renames. Its files and draft are filled in here. Where another try was faster,
-  /// its shard stays.
+  /// Writes shard.json, syncs and renames. Its files and draft are filled in here. Where another try was
+  /// faster, its shard stays.
   void commit(Shard shard);
   /// Reads shard.json. Throws kNotFound or kCorrupt naming the file.
   static Shard read(const std::filesystem::path& folder);

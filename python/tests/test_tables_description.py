@@ -16,7 +16,9 @@ pytest.importorskip("duckdb", reason="the extra [tables] is not installed")
 
 import hopfeed  # noqa: E402
 from hopfeed.errors import CorruptError, InvalidError, NotFoundError  # noqa: E402
+from hopfeed.programs import program  # noqa: E402
 from hopfeed.tables import import_tables, infer_description  # noqa: E402
+from hopfeed.tables.__main__ import IMPORTS  # noqa: E402
 from hopfeed.tables.description import read  # noqa: E402
 from made_tables import DESCRIPTION, make_shop, write_shop, write_table  # noqa: E402
 
@@ -182,6 +184,29 @@ def test_the_command(tmp_path: Path, environment: dict[str, str]) -> None:
     assert hopfeed.Dataset(tmp_path / "dataset").meta["made_by"].startswith("hopfeed-partition import tables ")
     done = run(tmp_path / "dataset", tmp_path / "new.json", environment=environment)
     assert (done.returncode, done.stderr) == (2, f"hopfeed-partition import tables: {tmp_path}/dataset is there already; --overwrite replaces a dataset\n")
+
+
+def test_the_program_starts_this_python(tmp_path: Path, environment: dict[str, str]) -> None:
+    write_shop(make_shop(), tmp_path)
+
+    def started(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [program("hopfeed-partition"), "import", *map(str, words)]
+        return subprocess.run(command, env=environment | {"HOPFEED_PYTHON": sys.executable} | more, capture_output=True, text=True, timeout=120)
+
+    assert started("tables", tmp_path / "new.json", "--infer", "--nodes", f"user={tmp_path}/users").returncode == 0
+    done = started("tables", tmp_path / "dataset", tmp_path / "new.json")
+    assert done.returncode == 0 and hopfeed.Dataset(tmp_path / "dataset").num_nodes() == 60
+    done = started("tables", tmp_path / "dataset", tmp_path / "new.json")
+    assert (done.returncode, done.stderr) == (2, f"hopfeed-partition import tables: {tmp_path}/dataset is there already; --overwrite replaces a dataset\n")
+    listed = started("--help").stdout
+    for name in IMPORTS:
+        assert f"\n  {name} " in listed and f"usage: hopfeed-partition import {name} " in started(name, "--help").stdout
+    done = started("snap", "x", "y", HOPFEED_PYTHON="/nowhere/python")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "/nowhere/python cannot be started" in done.stderr
+    (tmp_path / "bare").write_text(f"#!/bin/sh\nexec {sys.executable} -I -S \"$@\"\n")
+    (tmp_path / "bare").chmod(0o755)
+    done = started("tables", "x", "y", HOPFEED_PYTHON=str(tmp_path / "bare"))
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "has no hopfeed: pip install 'hopfeed[tables]'" in done.stderr
 
 
 def test_a_package_that_is_missing_is_told_with_its_extra(tmp_path: Path, environment: dict[str, str]) -> None:

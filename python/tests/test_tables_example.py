@@ -47,7 +47,7 @@ def test_packages_become_tables_a_dataset_and_neighbours(tmp_path: Path, environ
     made = run(environment | {"PATH": f"{tmp_path}/bin:{environment['PATH']}"}, EXAMPLES / "debian_tables.py", tmp_path / "tables")
     assert made.returncode == 0, made.stderr
     assert f"{GROUPS * MEMBERS} packages" in made.stdout
-    imported = run(environment, "-m", "hopfeed.tables", tmp_path / "dataset", tmp_path / "tables/description.json", "--dangling", "drop")
+    imported = run(environment, "-m", "hopfeed.tables", "tables", tmp_path / "dataset", tmp_path / "tables/description.json", "--dangling", "drop")
     assert imported.returncode == 0, imported.stderr
     dataset = hopfeed.Dataset(tmp_path / "dataset")
     assert dataset.num_nodes() == GROUPS * MEMBERS == len(set(dataset.keys()))

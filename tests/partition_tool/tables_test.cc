@@ -303,14 +303,17 @@ TEST_F(ShardsOfADataset, FilesAreThoseOfTheObviousWriter) {
 }
 
 TEST_F(ShardsOfADataset, SplitsOfLinksAreReadBack_AndPartOfTheFingerprint) {
-  const Case made = make(1, false, true);
+  Case made = make(1, false, true);
   shards_of(made, 1);
   const std::string plain = finish(made.draft).meta.fingerprint;
   fs::remove_all(folder_.path() / "made");
+  for (const fs::path& shard : shards_) fs::remove_all(shard);
+  shards_.clear();
 
   nlohmann::json draft = nlohmann::json::parse(made.draft);
   draft["edge_types"][0]["splits"] = {{"train", 3}, {"test", 2}};
-  const std::string text = draft.dump();
+  const std::string text = made.draft = draft.dump();
+  shards_of(made, 1);
   const DatasetMeta meta = parse_draft(text);
   const std::int64_t last_source = meta.node_types[meta.edge_src_type(meta.edge_types[0])].count - 1,
                      last_target = meta.node_types[meta.edge_dst_type(meta.edge_types[0])].count - 1;

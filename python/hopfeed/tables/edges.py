@@ -16,7 +16,7 @@ from hopfeed.tables.plan import EdgePlan
 
 
 def make_ids(job: Job, number: int) -> None:
-    """Adds the stage of an edge type that has a table: ``ids.parquet``. Facts: those of ``check_rows``, ``dropped``."""
+    """Adds the stage of an edge type that has a table: ``ids-N.parquet``. Facts: those of ``check_rows``, ``dropped``."""
     plan = job.plan.edges[number]
     if plan.source is None:
         return
@@ -24,9 +24,12 @@ def make_ids(job: Job, number: int) -> None:
     def make(folder: Path) -> dict[str, Any]:
         assert plan.source is not None
         source, target = (job.key_table(end) for end in job.plan.ends(plan))
-        path, of = folder / "ids.parquet", f"{plan.where}: {plan.source.title}"
-        job.engine.write(_by_ids(job, plan, source, target), path, ordered=False, of=of)
-        ids = sql.parquet(path)
+        of, paths = f"{plan.where}: {plan.source.title}", list[Path]()
+        for piece in plan.source.pieces(job.engine, job.engine.piece):
+            paths.append(folder / f"ids-{len(paths)}.parquet")
+            relation = plan.relation.replace(plan.source.relation, piece)
+            job.engine.write(_by_ids(job, plan, relation, source, target), paths[-1], ordered=False, of=of)
+        ids = sql.parquets(paths)
         has, made = (job.engine.one(f"SELECT count(*) FROM {one}", of=of)[0] for one in (plan.source.relation, ids))
         dropped = _dangling(job, plan, source, target) if made < has else []
         keyed = f"SELECT s.key AS sk, d.key AS dk, i.* FROM {ids} AS i JOIN {source} AS s ON i.src = s.file_row_number JOIN {target} AS d ON i.dst = d.file_row_number"
@@ -41,13 +44,13 @@ def make_ids(job: Job, number: int) -> None:
         job.told.note(plan.where, kind, rows, line)
 
 
-def _by_ids(job: Job, plan: EdgePlan, source: str, target: str) -> str:
-    """Query of the edges whose ends are nodes. Of nodes that are called by their numbers nothing is looked up."""
+def _by_ids(job: Job, plan: EdgePlan, relation: str, source: str, target: str) -> str:
+    """Query of the edges of a table whose ends are nodes. Of nodes that are called by their numbers nothing is looked up."""
     ends = [(job.plan.nodes[end].nodes.numbered, job.counts[end]) for end in job.plan.ends(plan)]
     if all(numbered for numbered, _ in ends):
         there = " AND ".join(f"e.{column} BETWEEN 0 AND {count - 1}" for column, (_, count) in zip(("sk", "dk"), ends))
-        return f"SELECT e.sk AS src, e.dk AS dst{plan.columns.passed('e.')} FROM {plan.relation} AS e WHERE {there}"
-    joined = f"{plan.relation} AS e JOIN {source} AS s ON e.sk = s.key JOIN {target} AS d ON e.dk = d.key"
+        return f"SELECT e.sk AS src, e.dk AS dst{plan.columns.passed('e.')} FROM {relation} AS e WHERE {there}"
+    joined = f"{relation} AS e JOIN {source} AS s ON e.sk = s.key JOIN {target} AS d ON e.dk = d.key"
     return f"SELECT s.file_row_number AS src, d.file_row_number AS dst{plan.columns.passed('e.')} FROM {joined}"
 
 

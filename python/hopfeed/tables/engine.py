@@ -96,6 +96,11 @@ class Engine:
         return max(self._memory - int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"), 0)
 
     @property
+    def piece(self) -> int:
+        """Bytes of a table's files that are joined at a time."""
+        return self._memory
+
+    @property
     def row_memory(self) -> int:
         """Bytes that the edges of one node may take while they are written."""
         return self._memory // 4

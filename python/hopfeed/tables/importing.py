@@ -235,7 +235,8 @@ class _Importer:
         for i in range(len(job.plan.edges)):
             edges.make_sorted(job, i)
         for number, stage in job.ids.items():  # nothing reads them any more
-            (stage / "ids.parquet").unlink(missing_ok=True)
+            for left in stage.folder.glob("ids-*.parquet"):
+                left.unlink()
             source = job.plan.edges[number].source
             if source is not None and source.made is not None:
                 (job.work.folder / source.stage / ROWS).unlink(missing_ok=True)

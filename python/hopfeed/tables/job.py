@@ -36,7 +36,7 @@ class Job:
     Attributes:
         counts: nodes of each type.
         keys: ``keys.parquet``: the keys in order; a row's number is its node's original id.
-        ids: ``ids.parquet``: edges by original ids, in no order.
+        ids: ``ids-N.parquet``: edges by original ids, in no order.
         order: ``order.parquet``: original ids in the order of dataset ids.
     """
 
@@ -66,6 +66,10 @@ class Job:
         """The order as a table: ``id``, ``degree``, ``partition``, and ``file_row_number``, the dataset id."""
         return sql.parquet(self.order[node_type] / "order.parquet", numbered=True)
 
+    def ids_table(self, number: int) -> str:
+        """Edges as a table: ``src``, ``dst``, and their columns."""
+        return sql.parquets(sorted(self.ids[number].folder.glob("ids-*.parquet")))
+
     def edge_query(self, number: int) -> str:
         """Edges of a type by original ids: ``src``, ``dst``, and its columns."""
         edges = self.plan.edges[number]
@@ -73,7 +77,7 @@ class Job:
         if edges.source is None:
             assert edges.edges.rev_of is not None
             return f"SELECT dst AS src, src AS dst{columns} FROM ({self.edge_query(edges.edges.rev_of)})"
-        ids = sql.parquet(self.ids[number] / "ids.parquet")
+        ids = self.ids_table(number)
         query = f"SELECT src, dst{columns} FROM {ids}"
         if edges.edges.undirected:
             query += f" UNION ALL SELECT dst AS src, src AS dst{columns} FROM {ids} WHERE src <> dst"

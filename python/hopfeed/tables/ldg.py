@@ -175,13 +175,14 @@ def _neighbours(job: Job, folder: Path, begins: Array) -> Path:
         if plan.source is None:
             continue  # the same pairs
         source, target = (int(begins[end]) for end in job.plan.ends(plan))
-        ids = sql.parquet(job.ids[number] / "ids.parquet")
+        ids = job.ids_table(number)
         queries += [f"SELECT src + {source} AS node, dst + {target} AS neighbour FROM {ids}", f"SELECT dst + {target}, src + {source} FROM {ids}"]
     path = folder / "neighbours.parquet"
     pairs = f"SELECT * FROM ({' UNION ALL '.join(queries)}) WHERE node <> neighbour" if queries else "SELECT 0 AS node, 0 AS neighbour WHERE false"
     order = sql.parquet(folder / _ORDER, numbered=True)
+    # By both: DuckDB's sort does not spill what is equal in what it is sorted by.
     job.engine.write(
-        f"SELECT o.file_row_number AS place, n.neighbour FROM ({pairs}) AS n JOIN {order} AS o ON o.node = n.node ORDER BY place", path, ordered=True
+        f"SELECT o.file_row_number AS place, n.neighbour FROM ({pairs}) AS n JOIN {order} AS o ON o.node = n.node ORDER BY place, neighbour", path, ordered=True
     )
     (folder / _ORDER).unlink()
     return path

@@ -45,6 +45,21 @@ class Source:
     stage: str = ""
     made: Made | None = None
 
+    def pieces(self, engine: Engine, most: int) -> list[str]:
+        """The table as several that have these columns too, each of files of about so many bytes: what a join spills is then that
+        of a piece. One where it cannot be told into such."""
+        whole = sql.paths(path for path, _, _ in self.files)
+        groups, sizes = list[list[str]](), 0
+        for path, size, _ in self.files:
+            if not groups or sizes + size > most:
+                groups, sizes = [*groups, []], 0
+            groups[-1].append(path)
+            sizes += size
+        if len(groups) < 2 or self.made is not None or whole not in self.relation:
+            return [self.relation]
+        found = [self.relation.replace(whole, sql.paths(group)) for group in groups]
+        return found if all(engine.types(one) == self.columns for one in found) else [self.relation]
+
     def column(self, name: str, where: str) -> str:
         """The type of a column.
 

@@ -26,6 +26,11 @@ def paths(files: Iterable[str]) -> str:
     return texts(re.sub(r"([*?\[])", r"[\1]", path) for path in files)
 
 
+def parquets(paths_: Iterable[object]) -> str:
+    """Parquet files of ours, of the same columns, as one table."""
+    return f"read_parquet({paths(map(str, paths_))}, hive_partitioning = false)"
+
+
 def parquet(path: object, *, numbered: bool = False) -> str:
     """A Parquet file of ours as a table; numbered: with the column ``file_row_number``."""
     return f"read_parquet({paths([str(path)])}, hive_partitioning = false{', file_row_number = true' if numbered else ''})"

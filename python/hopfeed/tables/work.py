@@ -13,7 +13,7 @@ from typing import Any
 
 from hopfeed.errors import InvalidError
 
-FORMAT = 1  # of the stages; another begins anew
+FORMAT = 2  # of the stages; another begins anew
 _SIGNATURE, _FACTS, _LOCK = "import.json", "stage.json", "lock"
 
 
