@@ -27,8 +27,9 @@ struct FinishResult {
 };
 
 /// Shards stay as they are: their files are linked into the dataset where the file system can. Throws
-/// kNotFound naming an array that no shard has, kInvalid naming one that two have, or a shard of another draft,
-/// kCorrupt naming an array whose size or checksum is not what its shard says, and what DatasetWriter throws.
+/// kNotFound naming an array that no shard has, kInvalid naming one that two have, or a shard of another
+/// draft, kCorrupt naming an array whose size or checksum is not what its shard says, and what DatasetWriter
+/// throws.
 FinishResult finish_dataset(DatasetMeta draft, const FinishOptions& options);
 
 }  // namespace hopfeed
