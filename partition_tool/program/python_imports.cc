@@ -36,8 +36,8 @@ import sys
 try:
     from hopfeed.tables.__main__ import main
 except ModuleNotFoundError as error:
-    print(f"hopfeed-partition: import {sys.argv[1]} is done by the Python package, and {sys.executable} has no "
-          f"{error.name}: pip install 'hopfeed[tables]', or name a Python that has it (HOPFEED_PYTHON)",
+    print(f"hopfeed-partition: import {sys.argv[1]} is done by the Python package, and {sys.executable} has "
+          f"no {error.name}: pip install 'hopfeed[tables]', or name a Python that has it (HOPFEED_PYTHON)",
           file=sys.stderr)
     sys.exit(2)
 sys.exit(main(sys.argv[1:]))
