@@ -202,3 +202,23 @@ def test_bounds_of_times_are_those_of_every_step(tmp_path: Path) -> None:
     expected = sample[np.arange(1, 65_536) * len(sample) // 65_536]
     assert (np.load(tmp_path / "dataset/time_bounds/n__to__n/time.npy") == expected).all()
     assert (np.load(tmp_path / "dataset/part-0000/edges/n__to__n/attrs/time.npy").reshape(edges, -1)[:, 0][np.argsort(np.load(tmp_path / "dataset/part-0000/edges/n__to__n/edge_ids.npy"))] == at[ordered]).all()
+
+
+def test_edges_are_joined_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "odd [a]'b*"
+    table.mkdir()
+    for number in range(5):
+        sources = np.arange(100) % 10 + number
+        pa.parquet.write_table(pa.table({"s": sources, "d": np.arange(100) * 7 % 12}), table / f"e?{number}.parquet")
+    edge = {"src": "n", "rel": "e", "dst": "n", "table": str(table), "src_key": "s", "dst_key": "d"}
+    found, made = [], list[int]()
+    for piece in (1 << 30, 1):
+        monkeypatch.setattr("hopfeed.tables.engine.Engine.piece", piece)
+
+        def say(line: str) -> None:
+            if line == "counting the edges of each node":
+                made.append(len(list((tmp_path / "work").glob("ids-0/ids-*.parquet"))))
+
+        report = import_tables(tmp_path / f"dataset-{piece}", nodes=[{"name": "n"}], edges=[edge], work=tmp_path / "work", say=say)
+        found.append(report["fingerprint"])
+    assert found[0] == found[1] and made == [1, 5]
