@@ -26,8 +26,11 @@ namespace fs = std::filesystem;
 constexpr const char* kOption = "--seeds-by-key";
 constexpr std::size_t kShown = 80;  // bytes of a key in an error
 
+/// A key as an error tells it; what ends lines of Windows is seen.
 std::string shown(std::string_view key) {
-  return key.size() <= kShown ? std::string(key) : std::string(key.substr(0, kShown)) + "...";
+  std::string text(key.substr(0, kShown));
+  if (text.ends_with('\r')) text.replace(text.size() - 1, 1, "\\r");
+  return key.size() <= kShown ? text : text + "...";
 }
 
 /// The 16 bytes of a UUID; none where it is no UUID.

@@ -33,6 +33,7 @@ constexpr int kRefused = 2;
 /// Only a package that lacks is told of here; what the import itself says is Python's.
 constexpr const char* kProgram = R"py(
 import sys
+sys.path[:] = [folder for folder in sys.path if folder]  # no module of the folder that the user is in
 try:
     from hopfeed.tables.__main__ import main
 except ModuleNotFoundError as error:

@@ -155,6 +155,8 @@ class Dataset:
     def _edge(self, key: tuple[str, str, str] | None) -> dict[str, Any]:
         edges = self.meta["edge_types"]
         if key is None:
+            if not edges:
+                raise NotFoundError(f"{self.folder} has no edge type")
             return edges[0]
         if tuple(key) not in self.edge_types:
             raise NotFoundError(f"there is no edge type {key}; there are {self.edge_types}")

@@ -38,7 +38,9 @@ def seeds_by_key(given: Any, dataset: Any, options: dict[str, Any]) -> np.ndarra
         return keys.ids(given)
     path = Path(given)
     try:
-        several = np.load(path).tolist() if path.suffix == ".npy" else _lines(path, keys.kind)
+        several = _entries(path) if path.suffix == ".npy" else _lines(path, keys.kind)
+        if not several:
+            raise ValueError("it is empty")
     except OSError as error:
         raise NotFoundError(f"seeds_by_key: {path}: {error.strerror}") from None
     except ValueError as error:
@@ -47,6 +49,14 @@ def seeds_by_key(given: Any, dataset: Any, options: dict[str, Any]) -> np.ndarra
         return keys.ids(several)
     except (InvalidError, NotFoundError) as error:
         raise type(error)(f"seeds_by_key: {path}: {error}") from None
+
+
+def _entries(path: Path) -> list[Any]:
+    array = np.load(path)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"it is no list of whole numbers: it holds {array.dtype} in the shape {list(array.shape)}")
+    found: list[Any] = array.tolist()
+    return found
 
 
 def _lines(path: Path, kind: str) -> list[Any]:

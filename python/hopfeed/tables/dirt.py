@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,28 +35,28 @@ class Rejected:
 
     Attributes:
         path: of the file; None: they are not kept.
+        folder: of what was kept so far, by this process or by one before it that was killed.
     """
 
     engine: Engine
     path: Path | None
     folder: Path
-    parts: list[Path] = field(default_factory=list)
 
     def keep(self, kind: str, title: str, query: str) -> None:
-        """Adds the rows of a query, which has their columns under the table's own names."""
+        """Adds the rows of a query, which has their columns under the table's own names; once, however often it is told."""
         if self.path is None:
             return
-        part = self.folder / f"rejected-{len(self.parts)}.json"
+        self.folder.mkdir(exist_ok=True)
+        part = self.folder / f"{hashlib.blake2b(f'{kind}/{title}/{query}'.encode(), digest_size=16).hexdigest()}.json"
         told = f"SELECT {sql.text(kind)} AS kind, {sql.text(title)} AS \"table\", to_json(r) AS row FROM ({query}) AS r"
         self.engine.run(f"COPY ({told}) TO {sql.text(str(part))} (FORMAT json)")
-        self.parts.append(part)
 
     def finish(self) -> None:
-        """Writes the file, if there is anything to keep."""
+        """Writes the file, empty where there is nothing to keep."""
         if self.path is None:
             return
         with open(self.path, "wb") as out:
-            for part in self.parts:
+            for part in sorted(self.folder.glob("*.json"), key=lambda part: (part.stat().st_mtime_ns, part.name)):
                 with open(part, "rb") as rows:
                     while block := rows.read(1 << 20):
                         out.write(block)

@@ -65,7 +65,7 @@ def import_tables(
         keys: keep them in the dataset.
         edge_ids, by_id: as ``hopfeed-partition import`` has them.
         memory: bytes that this process may take (``"8G"``); half of the machine's without.
-        work: where stages lie until the dataset is whole; a hidden folder beside it without.
+        work: the folder in which a hidden folder has the stages until the dataset is whole; without, it lies beside the dataset.
         rejected: a file for the rows that were left out, or that the import failed by: a JSON object a line.
         dry_run: only say what was understood, and what it will take.
         say: is told what begins; warnings too.
@@ -83,7 +83,9 @@ def import_tables(
     options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, Path(rejected) if rejected else None)
     _check(options, target, overwrite or dry_run)
     described = _described(description, name, nodes, edges)
-    place = Path(work) if work else target.absolute().parent / f".{target.absolute().name}.import"
+    place = (Path(work).absolute() if work else target.absolute().parent) / f".{target.absolute().name}.import"
+    if threads is not None and threads < 1:
+        raise InvalidError(f"--threads is {threads}, expected a number from 1 on")
     limits = (_bytes(memory), threads or os.cpu_count() or 1)
     with errors_as_lines(), _opened(described, options, like, place, limits, say or (lambda _: None), dry_run) as importer:
         return importer.understood() if dry_run else importer.run(target, overwrite, made_by)
@@ -130,7 +132,10 @@ def _bytes(given: int | str | None) -> int:
     text = str(given).strip().upper().removesuffix("B").removesuffix("I")
     scale = {"K": 10, "M": 20, "G": 30, "T": 40}.get(text[-1:], 0)
     try:
-        return int(float(text[:-1] if scale else text) * (1 << scale))
+        found = int(float(text[:-1] if scale else text) * (1 << scale))
+        if found <= 0:
+            raise ValueError
+        return found
     except (ValueError, OverflowError):
         raise InvalidError(f"--memory is {given!r}; give bytes, or a number with K, M, G or T") from None
 
@@ -165,7 +170,7 @@ def _opened(description: Description, options: Any, like: PathLike | None, place
             if like is not None:
                 description = as_like(description, Path(like))
             plan = make_plan(description, engine, sources)
-            job = Job(options, plan, engine, work, Told(say), Rejected(engine, options.rejected, scratch), say)
+            job = Job(options, plan, engine, work, Told(say), Rejected(engine, options.rejected, work.rejected), say)
             yield _Importer(job, description, sources, Path(like) if like else None)
         finally:
             if engine is not None:
@@ -178,6 +183,15 @@ class _Importer:
 
     def __init__(self, job: Any, description: Description, sources: Any, like: Path | None) -> None:
         self._job, self._description, self._sources, self._like = job, description, sources, like
+
+    def _like_told(self) -> str:
+        """By what the other import is known."""
+        from hopfeed.dataset import Dataset
+
+        if self._like is None:
+            return ""
+        other = Dataset(self._like).meta
+        return f"{other['fingerprint']}, {[node.get('num_classes', 0) for node in other['node_types']]} classes"
 
     def understood(self) -> dict[str, Any]:
         """What a dry run tells."""
@@ -216,7 +230,7 @@ class _Importer:
         for line in self._description.notes:
             job.told.note(job.plan.name, "left out", 1, line)
         assigned = order.open_assigned(job, self._sources, job.options.assign)
-        job.work.agree(_signature(job, self._description, assigned))
+        job.work.agree(_signature(job, self._description, assigned, self._like_told()))
         self._sources.make(job.work)
         for i in range(len(job.plan.nodes)):
             keys.check_nodes(job, i)
@@ -249,10 +263,11 @@ def _check_added(job: Any) -> None:
             raise InvalidError(f"{plan.where}: --dangling add adds {stage.facts['added']:,} nodes, which have no '{needs[0]}'; --nulls 0 gives them zeros")
 
 
-def _signature(job: Any, description: Description, assigned: Any) -> dict[str, Any]:
+def _signature(job: Any, description: Description, assigned: Any, like: str) -> dict[str, Any]:
     options, found = job.options, [one.source for one in (*job.plan.nodes, *job.plan.edges) if one.source]
     files = sorted({file for source in [*found, *([assigned] if assigned else [])] for file in source.files})
     told = {key: getattr(options, key) for key in ("parts", "assign", "seed", "dangling", "duplicates", "nulls", "keys", "edge_ids", "by_id")}
+    told |= {"rejected": options.rejected is not None, "like": like}
     described = hashlib.blake2b(repr(description).encode(), digest_size=16).hexdigest()  # which may name secrets of a store
     return {"description": described, **told, "files": [list(file) for file in files]}
 

@@ -24,6 +24,7 @@ _STARTS, _TRIALS = 4, 3  # beginnings that are tried side by side, and for how m
 _ROUND_GAIN = 0.002  # of the edges: a round that saves fewer is the last
 _SLACK = 1.03  # of a partition's share of nodes, and of training nodes
 _BLOCKS = 2048  # of nodes that are placed together
+_SCORES = 8 << 20  # numbers, of 8 bytes, that a block of nodes has for all partitions
 _ORDER = "order.parquet"
 
 
@@ -110,7 +111,7 @@ def _cut(job: Job, folder: Path) -> dict[str, Any]:
     train = _training(job, begins)
     tried = [Places(job.options.parts, order, train, start) for start in range(_STARTS)]
     path = _neighbours(job, folder, begins)
-    block, cuts = max(1, total // _BLOCKS), list[int]()
+    block, cuts = max(1, min(total // _BLOCKS, _SCORES // job.options.parts)), list[int]()
     while len(cuts) < ROUNDS:
         elsewhere = [0] * len(tried)
         for places in tried:

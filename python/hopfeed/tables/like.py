@@ -45,8 +45,13 @@ def _columns_like(description: Description, folder: Path) -> Description:
         told = json.loads((folder / _NAME).read_text())
     except FileNotFoundError:
         return description
-    except (OSError, ValueError) as error:
-        raise CorruptError(f"{folder / _NAME} cannot be read: {error}") from None
+        if told["format"] != _FORMAT:
+            raise ValueError(f"its format is {told['format']}")
+        for types in (told["nodes"], told["edges"]):
+            if not all(isinstance(column, str) for attributes in types.values() for columns in attributes.values() for column in columns):
+                raise ValueError("a column is no text")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptError(f"{folder / _NAME} cannot be read ({error}); remove it, and columns are taken as they are described") from None
 
     def ordered(where: str, attr: Attribute, theirs: list[str]) -> Attribute:
         if max(len(attr.columns), len(theirs)) < 2 or list(attr.columns) == theirs:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hopfeed.dataset import Dataset
-from hopfeed.errors import NoSpaceError
+from hopfeed.errors import Error, NoSpaceError
 from hopfeed.tables.arrays import created
 from hopfeed.tables.job import Job
 from hopfeed.tool import import_numpy, partition
@@ -26,6 +26,10 @@ def assigned(job: Job, number: int) -> Path:
 
 def _cut(job: Job, folder: Path) -> dict[str, Any]:
     assert job.degrees is not None
+    if sum(job.degrees.facts["edges"]) == 0:  # nothing to cut
+        for number, count in enumerate(job.counts):
+            np.save(folder / f"partition-{number}.npy", (np.arange(count) % job.options.parts).astype(np.int32))
+        return {}
     wanted = sum(job.degrees.facts["edges"]) * _EDGE_BYTES + sum(job.counts) * _NODE_BYTES
     if wanted > job.engine.memory_left:
         raise NoSpaceError(
@@ -35,7 +39,10 @@ def _cut(job: Job, folder: Path) -> dict[str, Any]:
     scratch = folder / "graph"
     scratch.mkdir()
     import_numpy(scratch / "whole", hetero=_bare_graph(job, scratch), threads=job.engine.threads, progress=False)
-    partition(scratch / "whole", scratch / "cut", parts=job.options.parts, method="metis", seed=job.options.seed, metis_degree=0, progress=False)
+    try:
+        partition(scratch / "whole", scratch / "cut", parts=job.options.parts, method="metis", seed=job.options.seed, metis_degree=0, progress=False)
+    except Error as error:
+        raise type(error)(f"--assign metis: {str(error).replace('--method random', '--assign hash')}") from None
     cut = Dataset(scratch / "cut")
     for number, (name, count) in enumerate(zip(cut.node_types, job.counts)):
         np.save(folder / f"partition-{number}.npy", cut.partition_of(np.arange(count), name).astype(np.int32))

@@ -49,7 +49,7 @@ def _common(made: argparse.ArgumentParser, name: str) -> None:
     add("--by-id", action="store_true", help="order each row by source ids too")
     add("--memory", metavar="BYTES", help="what this process may take (8G); half of the machine's without")
     add("--threads", type=int, metavar="N", help="the result is the same with any number")
-    add("--work", metavar="DIR", help="where stages lie until the dataset is whole; a hidden folder beside it without")
+    add("--work", metavar="DIR", help="a hidden folder in it has the stages until the dataset is whole; without, it lies beside the dataset")
     add("--overwrite", action="store_true", help="replace a dataset that is in DIR")
     add("--json", metavar="FILE", help="write a report as JSON")
     add("--dry-run", action="store_true", help="say what was understood, and what it will take")

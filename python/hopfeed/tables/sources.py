@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hopfeed.errors import CorruptError, InvalidError, NotFoundError
+from hopfeed.errors import CorruptError, Error, InvalidError, NotFoundError
 from hopfeed.tables import sql
 from hopfeed.tables.description import Table
 from hopfeed.tables.engine import Engine, errors_as_lines
@@ -22,6 +22,7 @@ from hopfeed.tables.work import Work
 
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
 _PARQUET = (".parquet", ".parq", ".pq")
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "INT", "LONG", "SHORT")
 _INTEGERS = ("BIGINT", "HUGEINT", "UBIGINT", "INTEGER")
 
 
@@ -58,7 +59,11 @@ class Source:
         if len(groups) < 2 or self.made is not None or whole not in self.relation:
             return [self.relation]
         found = [self.relation.replace(whole, sql.paths(group)) for group in groups]
-        return found if all(engine.types(one) == self.columns for one in found) else [self.relation]
+        try:
+            alike = all(engine.types(one) == self.columns for one in found)
+        except Error:  # of CSV, a piece that lacks a column
+            alike = False
+        return found if alike else [self.relation]
 
     def column(self, name: str, where: str) -> str:
         """The type of a column.
@@ -160,15 +165,38 @@ class Sources:
         if table.null:
             options += f", nullstr = {sql.texts(('', *table.null))}"
         if table.columns:
-            kinds = ", ".join(f"{sql.text(column)}: {sql.text(kind)}" for column, kind in self._named_types(table, files, options, where).items())
-            return f"read_csv({sql.paths(files)}, {options}, auto_detect = false, columns = {{{kinds}}})"
+            return self._edge_list(table, files, options, where)
         types = self._csv_types(table, files, options, where)
+        whole = {column: kind for column, kind in types.items() if column in table.types and kind.upper() in _WHOLE}
+        kinds = ", ".join(f"{sql.text(column)}: {sql.text('VARCHAR' if column in whole else kind)}" for column, kind in types.items())
+        relation = f"read_csv({sql.paths(files)}, {options}, union_by_name = true, types = {{{kinds}}})"
+        made = ", ".join(f"{sql.whole_number(sql.name(column), kind)} AS {sql.name(column)}" for column, kind in whole.items())
+        return f"(SELECT * REPLACE ({made}) FROM {relation})" if whole else relation
+
+    def _edge_list(self, table: Table, files: list[str], options: str, where: str) -> str:
+        """Columns with names, of which ``src`` and ``dst`` are keys of the same nodes: whole numbers where all of them are, else texts as
+        they are, without spaces around."""
+        self._check_comments(table, files, where)
+        texts = ", ".join(f"{sql.text(column)}: 'VARCHAR'" for column in table.columns)
+        whole = " AND ".join(f"regexp_full_match(trim({end}), '0|-?[1-9][0-9]{{0,17}}')" for end in ("src", "dst"))
+        numbers = self._engine.one(f"SELECT bool_and({whole}) FROM read_csv({sql.paths(files)}, {options}, auto_detect = false, columns = {{{texts}}})", of=where)[0]
+        types = self._named_types(table, files, options, where) | {"src": "VARCHAR", "dst": "VARCHAR"}
         kinds = ", ".join(f"{sql.text(column)}: {sql.text(kind)}" for column, kind in types.items())
-        return f"read_csv({sql.paths(files)}, {options}, union_by_name = true, types = {{{kinds}}})"
+        ends = ", ".join(f"CAST(trim({end}) AS {'VARCHAR' if numbers is False else 'BIGINT'}) AS {end}" for end in ("src", "dst"))
+        return f"(SELECT * REPLACE ({ends}) FROM read_csv({sql.paths(files)}, {options}, auto_detect = false, columns = {{{kinds}}}))"
+
+    def _check_comments(self, table: Table, files: list[str], where: str) -> None:
+        """DuckDB ends a line at the sign of a comment, wherever it is."""
+        if not table.comment:
+            return
+        lines = f"read_csv({sql.paths(files)}, delim = '\x1f', quote = '', escape = '', header = false, comment = '', auto_detect = false, columns = {{'line': 'VARCHAR'}})"
+        sign = sql.text(table.comment)
+        if found := self._engine.run(f"SELECT line FROM {lines} WHERE contains(line, {sign}) AND NOT starts_with(line, {sign}) LIMIT 1", of=where):
+            raise InvalidError(f"{where}: the line {found[0][0][:60]!r} has '{table.comment}' inside, which begins comments; say --comment '' or another sign")
 
     def _csv_types(self, table: Table, files: list[str], options: str, where: str) -> dict[str, str]:
         """Of each column the type that all values of all files have; what the description says goes first."""
-        types = dict[str, str]()
+        types, absent = dict[str, str](), set[str]()
         for path in files:
             try:
                 names = self._engine.types(f"read_csv({sql.paths([path])}, {options}, all_varchar = true)", of=where)
@@ -179,10 +207,18 @@ class Sources:
             given = ", ".join(f"{sql.text(name)}: {sql.text(kind)}" for name, kind in told.items())
             found = self._engine.types(f"read_csv({sql.paths([path])}, {options}, sample_size = -1{f', types = {{{given}}}' if told else ''})", of=where)
             for name, kind in found.items():
+                if kind == "VARCHAR" and name not in table.types and not self._has_values(path, name, options, where):
+                    absent.add(name)  # which says nothing of its type
+                    continue
                 types[name] = table.types.get(name) or _wider(types.get(name, kind), kind)
+        types |= {name: "VARCHAR" for name in absent if name not in types}
         if missing := [name for name in table.types if name not in types]:
             raise InvalidError(f"{where}: 'types' names a column '{missing[0]}' that is not there; there are: {', '.join(types)}")
         return types
+
+    def _has_values(self, path: str, column: str, options: str, where: str) -> bool:
+        query = f"SELECT 1 FROM read_csv({sql.paths([path])}, {options}, all_varchar = true) WHERE {sql.name(column)} IS NOT NULL LIMIT 1"
+        return bool(self._engine.run(query, of=where))
 
     def _named_types(self, table: Table, files: list[str], options: str, where: str) -> dict[str, str]:
         """The same where columns have names; those without a type are read for it."""

@@ -26,6 +26,12 @@ def paths(files: Iterable[str]) -> str:
     return texts(re.sub(r"([*?\[])", r"[\1]", path) for path in files)
 
 
+def whole_number(column: str, kind: str = "BIGINT") -> str:
+    """A column of texts as a type of whole numbers; one that is no whole number is an error, where a cast would round it."""
+    is_one = f"{column} IS NULL OR regexp_full_match({column}, ' *[+-]?[0-9]+ *')"
+    return f"CASE WHEN {is_one} THEN CAST({column} AS {kind}) ELSE error(concat({column}, ' is no whole number')) END"
+
+
 def parquets(paths_: Iterable[object]) -> str:
     """Parquet files of ours, of the same columns, as one table."""
     return f"read_parquet({paths(map(str, paths_))}, hive_partitioning = false)"

@@ -55,6 +55,11 @@ class Work:
         """A folder for what does not fit into memory; it is new in each process."""
         return self.folder / "spill"
 
+    @property
+    def rejected(self) -> Path:
+        """A folder for rows that were left out; it stays with the stages that left them out."""
+        return self.folder / "rejected"
+
     def agree(self, signature: Mapping[str, Any]) -> None:
         """Keeps what stages have made if they were of the same tables and options, else begins anew and says why."""
         path, told = self.folder / _SIGNATURE, {"format": FORMAT, **signature}
@@ -87,7 +92,7 @@ class Work:
     def close(self) -> None:
         """Lets another process go on; nothing stays where no stage is whole."""
         shutil.rmtree(self.spill, ignore_errors=True)
-        if self.folder.exists() and not any(inner.is_dir() for inner in self.folder.iterdir()):
+        if self.folder.exists() and not any(inner.is_dir() and inner != self.rejected for inner in self.folder.iterdir()):
             self.remove()
         os.close(self._lock)
 

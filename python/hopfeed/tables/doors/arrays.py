@@ -115,7 +115,8 @@ class Pairs:
     @property
     def relation(self) -> str:
         options = f"delim = {sql.text(self.delimiter)}, header = false, quote = '\"', escape = '\"', comment = '', skip = 0, strict_mode = true, hive_partitioning = false"
-        return f"read_csv({sql.paths([str(self.path)])}, {options}, auto_detect = false, columns = {{'src': 'BIGINT', 'dst': 'BIGINT'}})"
+        read = f"read_csv({sql.paths([str(self.path)])}, {options}, auto_detect = false, columns = {{'src': 'VARCHAR', 'dst': 'VARCHAR'}})"
+        return f"(SELECT {sql.whole_number('src')} AS src, {sql.whole_number('dst')} AS dst FROM {read})"
 
     def counted(self, engine: Engine) -> int:
         return int(engine.one(f"SELECT count(*) FROM {self.relation}", of=str(self.path))[0])
@@ -152,6 +153,8 @@ def numpy_array(path: Path) -> Lying:
         raise NotFoundError(f"{path} is not there") from None
     except (ValueError, EOFError):
         raise CorruptError(f"{path} is no array of NumPy; write it again with numpy.save") from None
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise CorruptError(f"{path} has the shape {shape}, which no array has; write it again with numpy.save")
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InvalidError(f"{path} holds elements of type {dtype}; arrays are of numbers of at most 8 bytes, or bools")
     found = Lying(path, begin, dtype.str, tuple(shape), columns)
@@ -211,11 +214,14 @@ def parquet_array(path: Path) -> InParquet:
         for field, element in zip(schema, elements):
             if not (pa.types.is_integer(element) or pa.types.is_floating(element) or pa.types.is_boolean(element)):
                 raise InvalidError(f"{path}: column '{field.name}' is {field.type}; only numbers, and lists of them, can be stored")
-        dtype = np.result_type(*(np.dtype(element.to_pandas_dtype()) for element in elements))
+        own = [np.dtype(element.to_pandas_dtype()) for element in elements]
+        dtype = np.result_type(*own)
+        if dtype.kind == "f" and any(kind.kind in "iu" and kind.itemsize == 8 for kind in own):
+            raise InvalidError(f"{path} has columns of {' and '.join(sorted(set(map(str, own))))} side by side; make them one type")
         width = len(kinds) if len(kinds) > 1 else 1 if _is_matrix(schema.metadata) else 0
         if is_list[0]:
-            first = next(file.iter_batches(batch_size=1), None)
-            width = len(first.column(0)[0]) if first is not None and first.column(0)[0].is_valid else 0
+            first = next(file.iter_batches(batch_size=1), None) if rows else None
+            width = kinds[0].list_size if pa.types.is_fixed_size_list(kinds[0]) else len(first.column(0)[0]) if first is not None and first.column(0)[0].is_valid else 0
             if rows and not width:
                 raise InvalidError(f"{path}: column '{schema[0].name}' begins with an empty list")
     return InParquet(path, rows, width, np.dtype(np.float32) if dtype == np.float16 else dtype)
@@ -230,13 +236,16 @@ def _is_matrix(metadata: Any) -> bool:
 
 
 def _of_batch(batch: Any, array: InParquet) -> Array:
+    import pyarrow.compute as pc
+
     columns = []
     for name, column in zip(batch.schema.names, batch.columns):
         if column.null_count:
             raise InvalidError(f"{array.path}: column '{name}' has a row without a value; give it one")
         if hasattr(column, "flatten") and hasattr(column.type, "value_type"):
+            wrong = pc.any(pc.not_equal(pc.list_value_length(column), array.width)).as_py()
             column = column.flatten()
-            if len(column) != len(batch) * array.width or column.null_count:
+            if wrong or column.null_count:
                 raise InvalidError(f"{array.path}: column '{name}' has a list that is not of {array.width} numbers, as the first is")
         columns.append(column.to_numpy(zero_copy_only=False).astype(array.dtype, copy=False))
     values = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)

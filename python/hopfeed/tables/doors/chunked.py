@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from hopfeed.tables.arrays import Array
 from hopfeed.tables.description import Description
 from hopfeed.tables.doors.arrays import Piece, csv_pairs
 from hopfeed.tables.doors.columns import Column, Expected, Field
-from hopfeed.tables.doors.folder import Fields, edge_type
+from hopfeed.tables.doors.folder import MOST, Fields, edge_type
 from hopfeed.tables.doors.types import EdgeType, NodeType, Types, Wishes, free
 
 if TYPE_CHECKING:
@@ -51,17 +51,21 @@ def _counts(given: Fields, kind: str, number: int, name: str) -> Expected | None
             raise InvalidError(f"{given.where}: '{key}' has {len(given.items(key))} entries, and '{kind[:-1]}_type' has more; '{name}' is the first that lacks one")
     if given.has(each):
         chunks = given.items(each)[number]
-        if not isinstance(chunks, Sequence) or not all(isinstance(one, int) and one >= 0 for one in chunks):
+        if not isinstance(chunks, Sequence) or not all(_is_count(one) for one in chunks):
             raise InvalidError(f"{given.where}: '{each}' of '{name}' is {str(chunks)[:60]}, expected a list of whole numbers")
     if given.has(whole):
         total = given.items(whole)[number]
-        if not isinstance(total, int) or total < 0:
+        if not _is_count(total):
             raise InvalidError(f"{given.where}: '{whole}' of '{name}' is {str(total)[:60]}, expected a whole number")
     if chunks is not None and total is not None and sum(chunks) != total:
         raise InvalidError(f"{given.where}: '{whole}' of '{name}' is {total:,}, and the chunks of '{each}' are {sum(chunks):,} together")
     if chunks is not None:
         return Expected(f"'{each}' of '{name}'", tuple(chunks), sum(chunks))
     return None if total is None else Expected(f"'{whole}' of '{name}'", (), total)
+
+
+def _is_count(given: Any) -> bool:
+    return type(given) is int and 0 <= given <= MOST
 
 
 def _nodes(given: Fields, name: str, number: int) -> NodeType:
@@ -91,6 +95,8 @@ def _edges(given: Fields, name: str, number: int, nodes: set[str]) -> EdgeType:
     form = spec.inner("format")
     kind = form.chosen("name", ("csv", "parquet", "numpy"))
     delimiter = str(form.given.get("delimiter") or ",")
+    if len(delimiter) != 1:
+        raise InvalidError(f"{form.where}: 'delimiter' is '{delimiter}', expected one character")
     pieces = [_pairs(spec, path, kind, delimiter) for path in spec.texts("data")]
     if not pieces:
         raise InvalidError(f"{spec.where}: 'data' names no file")
@@ -136,6 +142,9 @@ def _split(masks: Sequence[Column], name: str, column: str) -> Field:
         for several in zip(*(mask.blocks(engine, count) for mask in masks)):
             code = np.zeros(len(several[0]), np.uint8)
             for i, block in enumerate(several):
+                if block.dtype.kind == "f" and np.isnan(block).any():
+                    node = begin + int(np.flatnonzero(np.isnan(block.reshape(-1)))[0])
+                    raise InvalidError(f"{masks[i].where}: node {node} of '{name}' has NaN in '{masks[i].name}'; a mask is 0 or 1")
                 inside = block.reshape(-1) != 0
                 if len(both := np.flatnonzero(inside & (code != 0))):
                     other = masks[int(code[both[0]]) - 1].name

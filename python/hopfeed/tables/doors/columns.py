@@ -53,11 +53,12 @@ class Column:
     check: Callable[[Path, int, Array], None] | None = None
 
     def __post_init__(self) -> None:
-        first = self.pieces[0]
+        self._check_numbers()
+        first = self._first
         if isinstance(first, Lying) and first.shape[1:] == (0,):
             raise InvalidError(f"{self.where}: {first.path} has the shape {list(first.shape)}, no number in a row")
-        for piece in self.pieces[1:]:
-            if piece.width != first.width:
+        for piece in self.pieces:
+            if piece.width != first.width and piece.rows != 0:
                 raise InvalidError(f"{self.where}: {piece.path} has {_row(piece)}, and {first.path} has {_row(first)}; make them the same")
         if all(piece.rows is not None for piece in self.pieces):
             self._compare([piece.rows or 0 for piece in self.pieces])
@@ -66,9 +67,21 @@ class Column:
     def dtype(self) -> np.dtype[Any]:
         return np.result_type(*(piece.dtype for piece in self.pieces))
 
+    def _check_numbers(self) -> None:
+        """Whole numbers of 8 bytes are refused beside what only float64 holds with them."""
+        wide = next((piece for piece in self.pieces if piece.dtype.kind in "iu" and piece.dtype.itemsize == 8), None)
+        if wide is not None and self.dtype.kind == "f":
+            other = next(piece for piece in self.pieces if np.result_type(piece.dtype, wide.dtype).kind == "f")
+            raise InvalidError(f"{self.where}: {wide.path} has numbers of type {wide.dtype}, and {other.path} of {other.dtype}; make them one type")
+
+    @property
+    def _first(self) -> Piece:
+        """The first piece that has rows; one that has none says nothing of their width."""
+        return next((piece for piece in self.pieces if piece.rows != 0), self.pieces[0])
+
     @property
     def width(self) -> int:
-        return self.pieces[0].width
+        return self._first.width
 
     @property
     def paths(self) -> tuple[Path, ...]:

@@ -13,6 +13,8 @@ from hopfeed.tables.doors.arrays import Piece, numpy_array, parquet_array, torch
 
 _OPEN: dict[str, Callable[[Path], Piece]] = {"numpy": numpy_array, "torch": torch_array, "parquet": parquet_array}
 
+MOST = 1 << 48  # nodes, or edges, of a type
+
 
 class Fields:
     """An object in a description, and where it is."""
@@ -44,8 +46,8 @@ class Fields:
 
     def whole(self, key: str) -> int:
         value = self.given.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise self._wrong(key, "a whole number from 0 on")
+        if type(value) is not int or not 0 <= value <= MOST:
+            raise self._wrong(key, "a whole number from 0 on" if type(value) is not int or value < 0 else f"{MOST:,} at most")
         return value
 
     def chosen(self, key: str, choices: Sequence[str]) -> str:

@@ -23,8 +23,7 @@ class _Look:
 
     delimiter: str
     width: int
-    header: bool
-    types: tuple[str, ...]  # DuckDB's, of the columns
+    header: bool  # texts above numbers
 
 
 def described(
@@ -46,15 +45,17 @@ def described(
     """
     if not files:
         raise InvalidError("give one file at least")
-    looks = {path: _look(path, comment) for path in files}
+    if len(comment.encode()) > 1:
+        raise InvalidError(f"--comment is '{comment}'; it is one character, or '' for none")
+    ends = [list(columns).index(end) if end in columns else i for i, end in enumerate(_ENDS)]
+    looks = {path: _look(path, comment, ends) for path in files}
     first = looks[files[0]]
     for path, look in looks.items():
         if look.width != first.width or look.delimiter != first.delimiter or look.header != first.header:
             raise InvalidError(f"{path} has {_shown(look)}, and {files[0]} has {_shown(first)}; import files that look the same")
     if len(columns) != first.width:
         raise InvalidError(f"{files[0]} has {_shown(first)}, and {len(columns)} are named; say --columns {_guess(first.width)} (- leaves one out)")
-    types = _types([look.types for look in looks.values()])
-    named = _named(columns, types)
+    named = _named(columns)
     table = Table(tuple(map(str, files)), "csv", delimiter=first.delimiter, header=first.header, columns=named, comment=comment, once=True)
     attributes = tuple(_attribute(one) for one in columns if one not in (*_ENDS, _SKIPPED))
     node, rel = checked(node, "--node", "node type"), checked(rel, "--rel", "type")
@@ -63,7 +64,7 @@ def described(
     return Description(name or files[0].name.partition(".")[0], (Nodes(node, None, ""),), (edges,), files[0].absolute().parent)
 
 
-def _look(path: Path, comment: str) -> _Look:
+def _look(path: Path, comment: str, ends: Sequence[int]) -> _Look:
     lines = _first_lines(path, comment)
     if not lines:
         raise InvalidError(f"{path} has no line of an edge{f', but for comments ({comment})' if comment else ''}")
@@ -73,15 +74,18 @@ def _look(path: Path, comment: str) -> _Look:
     if delimiter == " " and any(re.search(r"\S {2,}\S|^ ", line) for line in lines):
         raise InvalidError(f"{path} has several spaces between columns, or before them; write one: sed 's/^ *//' {path} | tr -s ' '")
     fields = [[one.strip() for one in line.rstrip(" ").split(delimiter)] for line in lines]
-    header = len(fields) > 1 and any(_kind(one) == "VARCHAR" != _kind(below) for one, below in zip(*fields))
-    return _Look(delimiter, len(fields[-1]), header, tuple(_kind(one) for one in fields[-1]))
+    if len(fields[0]) != len(fields[-1]):
+        raise InvalidError(f"{path} has {len(fields[0])} columns in its first line and {len(fields[-1])} in the next; all have to have the same")
+    numbers = [all(end < len(line) and _is_number(line[end]) for end in ends) for line in fields]
+    texts = not any(end < len(fields[0]) and _is_number(fields[0][end]) for end in ends)
+    return _Look(delimiter, len(fields[-1]), len(fields) > 1 and texts and numbers[-1])
 
 
 def _first_lines(path: Path, comment: str) -> list[str]:
     """The first two that are no comments."""
     found = list[str]()
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", errors="replace", newline=None) as lines:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8-sig", errors="replace", newline=None) as lines:
             while len(found) < 2 and (line := lines.readline(1 << 20)):
                 if line.strip() and not (comment and line.startswith(comment)):
                     found.append(line.rstrip("\r\n"))
@@ -92,29 +96,19 @@ def _first_lines(path: Path, comment: str) -> list[str]:
     return found
 
 
-def _kind(text: str) -> str:
-    """What such a text is."""
-    text = text.strip('"')
-    if re.fullmatch(r"[+-]?\d{1,18}", text):
-        return "BIGINT"
-    return "DOUBLE" if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf", text, re.IGNORECASE) else "VARCHAR"
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+", text.strip('"')) is not None
 
 
-def _types(of_files: Sequence[Sequence[str]]) -> list[str]:
-    order = ("BIGINT", "DOUBLE", "VARCHAR")
-    return [max(several, key=order.index) for several in zip(*of_files)]
-
-
-def _named(columns: Sequence[str], types: Sequence[str]) -> Mapping[str, str]:
+def _named(columns: Sequence[str]) -> Mapping[str, str]:
+    """Columns, and DuckDB's types of them; empty: by what is there."""
     for end in _ENDS:
         if list(columns).count(end) != 1:
             raise InvalidError(f"--columns {','.join(columns)}: '{end}' has to be there once")
     named = [one if one != _SKIPPED else f"-{i}" for i, one in enumerate(columns)]
-    if len(set(named)) < len(named):
+    if len({one.lower() for one in named}) < len(named):
         raise InvalidError(f"--columns {','.join(columns)}: a name is there twice")
-    ends = {end: types[list(columns).index(end)] for end in _ENDS}
-    text = any(kind != "BIGINT" for kind in ends.values())  # both are keys of the same nodes
-    return {one: ("VARCHAR" if text else "BIGINT") if one in ends else "VARCHAR" if own == _SKIPPED else "" for one, own in zip(named, columns)}
+    return {one: "VARCHAR" if own == _SKIPPED else "" for one, own in zip(named, columns)}
 
 
 def _attribute(column: str) -> Attribute:

@@ -116,8 +116,8 @@ class _Reader(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         known: dict[tuple[str, str], Callable[..., Any] | str] = {
-            ("torch._utils", "_rebuild_tensor_v2"): _rebuilt,
-            ("torch._utils", "_rebuild_tensor_v3"): _rebuilt_of_type,
+            ("torch._utils", "_rebuild_tensor_v2"): self._rebuilt,
+            ("torch._utils", "_rebuild_tensor_v3"): self._rebuilt_of_type,
             ("torch._utils", "_rebuild_parameter"): lambda data, *_: data,
             ("collections", "OrderedDict"): dict,
             ("torch.storage", "UntypedStorage"): "",
@@ -128,10 +128,18 @@ class _Reader(pickle.Unpickler):
             raise InvalidError(f"{self._path} holds '{module}.{name}', no plain tensor; save x.detach().cpu().contiguous()")
         return known[module, name]
 
+    def _rebuilt(
+        self, storage: Storage, first: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: bool, hooks: Any, metadata: Any = None
+    ) -> Tensor:
+        return self._plain(Tensor(storage, storage.element, first, tuple(shape), tuple(strides)), metadata)
 
-def _rebuilt(storage: Storage, first: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any) -> Tensor:
-    return Tensor(storage, storage.element, first, tuple(shape), tuple(strides))
+    def _rebuilt_of_type(
+        self, storage: Storage, first: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: bool, hooks: Any, element: str, metadata: Any = None
+    ) -> Tensor:
+        return self._plain(Tensor(storage, element, first, tuple(shape), tuple(strides)), metadata)
 
-
-def _rebuilt_of_type(storage: Storage, first: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: bool, hooks: Any, element: str, *_: Any) -> Tensor:
-    return Tensor(storage, element, first, tuple(shape), tuple(strides))
+    def _plain(self, found: Tensor, metadata: Any) -> Tensor:
+        """Refuses what says that the numbers are not as they lie."""
+        if metadata:
+            raise InvalidError(f"{self._path} holds a view that is negated or conjugated; save x.resolve_neg().contiguous()")
+        return found
