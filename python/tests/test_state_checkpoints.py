@@ -355,7 +355,8 @@ class TestDistEmbedding:
         assert isinstance(raised.value, (hopfeed.NoSpaceError, hopfeed.InputOutputError))
         assert "\n" not in str(raised.value) and "give its owner's --state folder room, and save again" in str(raised.value)
         left = [path for path in owners.shards() if path not in files]
-        assert {path: path.read_bytes() for path in files} == files and [path.name for path in left] == ["rows.1.rows"]  # of the other
+        assert {path: path.read_bytes() for path in files} == files
+        assert [path.name for path in left] in ([], ["rows.1.rows"])  # of the other owner, which may still be writing
         emb(ids).sum().backward()
         emb.step()
         after = emb.pull(torch.arange(NODES))
