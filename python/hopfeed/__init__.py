@@ -23,6 +23,7 @@ from hopfeed.errors import (
 )
 from hopfeed.conversion import from_pyg
 from hopfeed.loader import Loader
+from hopfeed.results import Results, infer, read_results
 from hopfeed.state import DistTensor
 from hopfeed.tables import import_chunked, import_graphbolt, import_snap, import_tables
 from hopfeed.to_pyg import to_pyg
@@ -44,6 +45,7 @@ __all__ = [
     "NoSpaceError",
     "NotFoundError",
     "PeerDiedError",
+    "Results",
     "StateLost",
     "UnsupportedError",
     "VersionError",
@@ -55,8 +57,10 @@ __all__ = [
     "import_numpy",
     "import_snap",
     "import_tables",
+    "infer",
     "inspect",
     "partition",
+    "read_results",
     "to_pyg",
     "tune",
 ]

@@ -5,6 +5,7 @@
 #include "core/base/mapped_ranges.h"
 #include "core/batch/batch_spec.h"
 #include "python/module/batch.h"
+#include "python/module/blocks.h"
 #include "python/module/conversion.h"
 #include "python/module/errors.h"
 #include "python/module/state.h"
@@ -22,6 +23,7 @@ NB_MODULE(_core, module) {
   hopfeed::python::register_errors();
   hopfeed::python::survive_truncated_files();
   hopfeed::python::bind_batch(module);
+  hopfeed::python::bind_blocks(module);
   hopfeed::python::bind_stream(module);
   hopfeed::python::bind_conversion(module);
   hopfeed::python::bind_state(module);

@@ -1,0 +1,74 @@
+"""Result files of a shard: rows, original ids and keys, as NumPy's files or as one of Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopfeed.dataset import Dataset
+from hopfeed.errors import InvalidError
+from hopfeed.results.folder import Files
+from hopfeed.results.keys import KeyColumn, as_arrow
+
+Array = np.ndarray[Any, Any]
+FORMATS = ("npy", "parquet")
+
+
+def require_packages(format: str) -> None:
+    """Raises ``InvalidError`` naming the package that is not there."""
+    if format == "parquet":
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ImportError:
+            raise InvalidError("format='parquet' needs the package pyarrow: pip install 'hopfeed[tables]', or give format='npy'") from None
+
+
+class Output:
+    """Writes the results of one node type.
+
+    Args:
+        folder: of the results; files go to ``<name>/<node type>`` in it.
+        wanted: a bool for each original id; None: all.
+    """
+
+    def __init__(self, dataset: Dataset, node_type: str, folder: Path, name: str, format: str, dtype: str, wanted: Array | None, files: Files) -> None:
+        self._folder, self._below, self._format, self._wanted, self._files = folder, f"{name}/{node_type}", format, wanted, files
+        self._dtype = np.dtype(dtype)
+        self._keys = KeyColumn(dataset, node_type) if "keys" in dataset._node(node_type) else None
+        self.rows = dataset.num_nodes(node_type) if wanted is None else int(wanted.sum())
+        self.key_kind = None if self._keys is None else self._keys.kind
+
+    def row_bytes(self, width: int) -> int:
+        """That a row takes on disk."""
+        return width * self._dtype.itemsize + 8 + (self._keys.row_bytes() if self._keys else 0)
+
+    def write(self, shard: str, rows: Array, ids: Array) -> dict[str, Any]:
+        """Gives what the manifest says of the files; ``ids`` are the original ones of the rows."""
+        if self._wanted is not None:
+            kept = self._wanted[ids]
+            rows, ids = rows[kept], ids[kept]
+        (self._folder / self._below).mkdir(parents=True, exist_ok=True)
+        rows = rows.astype(self._dtype, copy=False)
+        keys = {} if self._keys is None else self._keys.arrays(ids)
+        if self._format == "parquet":
+            return {"rows": len(ids), "files": {"table": self._parquet(f"{shard}.parquet", rows, ids, keys)}}
+        arrays = {"rows": (f"{shard}.npy", rows), "ids": (f"{shard}.ids.npy", ids)}
+        arrays |= {kind: (f"{shard}.{kind}.npy", array) for kind, array in keys.items()}
+        made = {kind: self._facts(path, self._files.array(self._folder / self._below / path, array)) for kind, (path, array) in arrays.items()}
+        return {"rows": len(ids), "files": made}
+
+    def _facts(self, path: str, facts: dict[str, Any]) -> dict[str, Any]:
+        return {"path": f"{self._below}/{path}", **facts}
+
+    def _parquet(self, path: str, rows: Array, ids: Array, keys: dict[str, Array]) -> dict[str, Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = {"id": pa.array(ids)}
+        if self.key_kind is not None:
+            columns["key"] = as_arrow(self.key_kind, keys)
+        columns["row"] = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(rows).reshape(-1)), rows.shape[1])
+        table = pa.table(columns)
+        return self._facts(path, self._files.write(self._folder / self._below / path, lambda file: pq.write_table(table, file)))

@@ -1,0 +1,84 @@
+"""Rows of all nodes of a type, by dataset id, wherever they lie: a dataset's attribute, an array, or the shards of a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from hopfeed import _core
+from hopfeed.errors import UnsupportedError
+
+Array = np.ndarray[Any, Any]
+
+
+class Rows:
+    """Arrays one behind the other, of which rows are copied as they are asked for.
+
+    Args:
+        arrays: matrices whose rows are equally far apart, in the order of dataset ids.
+        meta: element type and shape of a row, as ``meta.json`` has them.
+        dtype: of the tensors that are given.
+    """
+
+    def __init__(self, arrays: Sequence[Array], meta: Mapping[str, Any], dtype: torch.dtype) -> None:
+        self._arrays = [matrix(array) for array in arrays if len(array)]  # kept: addresses point into them
+        self._meta, self._dtype = meta, dtype
+        self._starts = np.cumsum([0, *map(len, self._arrays)], dtype=np.int64)
+        self._addresses = np.array([array.ctypes.data for array in self._arrays], np.uint64)
+        self._stride = self._arrays[0].strides[0] if self._arrays else 0
+        self._bytes = row_bytes(meta)
+        self.width = int(np.prod(meta["shape"], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getitem__(self, ids: torch.Tensor) -> torch.Tensor:
+        """Rows of dataset ids, [len(ids), width]."""
+        raw = np.empty((len(ids), self._bytes), np.uint8)
+        if len(ids):
+            _core.gather_rows(ids.numpy(), self._starts, self._addresses, self._stride, raw)
+        return tensor_of(raw, self._meta, self._dtype)
+
+    def run(self, first: int, count: int) -> torch.Tensor:
+        """Consecutive rows."""
+        return self[torch.arange(first, first + count)]
+
+
+def matrix(array: Array) -> Array:
+    """Rows of any shape as those of a matrix."""
+    return array.reshape(len(array), int(np.prod(array.shape[1:], dtype=np.int64)))
+
+
+_NUMPY = {"float16": "<f2", "float32": "<f4", "float64": "<f8", "uint8": "u1", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "bool": "?"}
+
+
+def row_bytes(meta: Mapping[str, Any]) -> int:
+    """Of a row without what pads it."""
+    kind, elements = meta["element_type"], int(np.prod(meta["shape"], dtype=np.int64))
+    if kind == "int8_scaled":
+        return 4 + elements
+    if kind == "int4_scaled":
+        return 4 + (elements + 1) // 2
+    if kind != "bfloat16" and kind not in _NUMPY:
+        raise UnsupportedError(f"attribute '{meta['name']}' is {kind}; infer reads numbers")
+    return elements * (2 if kind == "bfloat16" else np.dtype(_NUMPY[kind]).itemsize)
+
+
+def tensor_of(raw: Array, meta: Mapping[str, Any], dtype: torch.dtype) -> torch.Tensor:
+    """Bytes of rows as numbers, [rows, elements]; rows with a scale as their values."""
+    kind, elements = meta["element_type"], int(np.prod(meta["shape"], dtype=np.int64))
+    raw = raw[:, : row_bytes(meta)]
+    if kind in ("int8_scaled", "int4_scaled"):
+        scale = torch.from_numpy(np.ascontiguousarray(raw[:, :4]).view("<f4"))
+        stored = raw[:, 4:]
+        if kind == "int4_scaled":
+            stored = np.stack([stored & 15, stored >> 4], 2).reshape(len(raw), -1)[:, :elements]
+            stored = (stored ^ 8).view("i1") - 8
+        return (torch.from_numpy(np.ascontiguousarray(stored).view("i1")) * scale).to(dtype)
+    raw = np.ascontiguousarray(raw)
+    if kind == "bfloat16":
+        return torch.from_numpy(raw.view("<i2").reshape(len(raw), elements)).view(torch.bfloat16).to(dtype)
+    return torch.from_numpy(raw.view(_NUMPY[kind]).reshape(len(raw), elements)).to(dtype)

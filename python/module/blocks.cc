@@ -1,0 +1,212 @@
+// See blocks.h. Arrays are Python's: files of a dataset that it has mapped, and shards of layers.
+#include "python/module/blocks.h"
+
+#include <fmt/format.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/prefetch.h"
+#include "core/draws/relabel_table.h"
+#include "python/module/truncated_files.h"
+
+namespace nb = nanobind;
+
+namespace hopfeed::python {
+namespace {
+
+using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using AnyIds = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Made = nb::ndarray<nb::numpy, std::int64_t>;
+
+constexpr std::size_t kAhead = 16;  // accesses that are under way
+
+/// Hands memory over to NumPy.
+Made made(std::unique_ptr<std::int64_t[]> data, std::initializer_list<std::size_t> shape) {
+  std::int64_t* const first = data.release();
+  const nb::capsule owner(first, [](void* p) noexcept { delete[] static_cast<std::int64_t*>(p); });
+  return Made(first, shape, owner);
+}
+
+/// What a block is, before Python has it.
+struct Block {
+  std::unique_ptr<std::int64_t[]> sources, edges;
+  std::size_t num_sources = 0;
+};
+
+/// BlockMaker numbers the sources of blocks. It is one thread's at a time, which Python's lock sees to no
+/// more while it works.
+class BlockMaker {
+ public:
+  explicit BlockMaker(std::int64_t num_nodes) : num_nodes_(num_nodes) {
+    require_valid(num_nodes >= 0, "there are no so many nodes");
+    if (num_nodes <= kMaxDirectNodes) {
+      table_.emplace<DirectRelabel>(num_nodes);
+    } else {
+      table_.emplace<HashRelabel>(num_nodes);
+    }
+  }
+
+  /// The edges `indices[offsets.front()]` and on, of the rows that `offsets` bound.
+  nb::tuple block(const Ids& offsets, const AnyIds& indices, std::int64_t first, const std::string& path) {
+    require_valid(offsets.shape(0) > 0, "a block has no rows");
+    const std::span<const std::int64_t> bounds(offsets.data(), offsets.shape(0));
+    const auto type = indices.dtype();
+    const bool wide = type == nb::dtype<std::int64_t>();
+    require_valid(wide || type == nb::dtype<std::int32_t>(),
+                  path + " has ids that are neither int32 nor int64");
+    Block block;
+    {
+      const nb::gil_scoped_release released;
+      require_whole_files();
+      check(bounds, static_cast<std::int64_t>(indices.shape(0)), path);
+      if (wide) {
+        block = make(bounds, static_cast<const std::int64_t*>(indices.data()), first, path);
+      } else {
+        block = make(bounds, static_cast<const std::int32_t*>(indices.data()), first, path);
+      }
+    }
+    const auto num_edges = static_cast<std::size_t>(bounds.back() - bounds.front());
+    return nb::make_tuple(made(std::move(block.sources), {block.num_sources}),
+                          made(std::move(block.edges), {2, num_edges}));
+  }
+
+ private:
+  static void check(std::span<const std::int64_t> bounds, std::int64_t num_edges, const std::string& path) {
+    if (bounds.front() < 0 || bounds.back() > num_edges || !std::is_sorted(bounds.begin(), bounds.end()))
+      throw Error(ErrorCode::kCorrupt,
+                  path + ": row offsets that are outside the graph; run hopfeed-partition verify");
+  }
+
+  template <class Id>
+  Block make(std::span<const std::int64_t> bounds, const Id* indices, std::int64_t first,
+             const std::string& path) {
+    return std::visit(
+        [&]<class Table>(Table& table) -> Block {
+          if constexpr (std::is_same_v<Table, std::monostate>) {
+            return {};
+          } else {
+            return numbered(table, bounds, indices, first, path);
+          }
+        },
+        table_);
+  }
+
+  template <class Table, class Id>
+  Block numbered(Table& table, std::span<const std::int64_t> bounds, const Id* indices, std::int64_t first,
+                 const std::string& path) {
+    const std::size_t rows = bounds.size() - 1;
+    const auto edges = static_cast<std::size_t>(bounds.back() - bounds.front());
+    const Id* const at = indices + bounds.front();
+    if (first >= 0 && first + static_cast<std::int64_t>(rows) > num_nodes_)
+      throw Error(ErrorCode::kCorrupt, path + ": more rows than nodes; run hopfeed-partition verify");
+    if (!std::all_of(at, at + edges, [&](Id id) { return id >= 0 && id < num_nodes_; }))
+      throw Error(ErrorCode::kCorrupt, path + ": neighbours that are no nodes; run hopfeed-partition verify");
+    table.begin_batch(nodes_);
+    table.make_room(nodes_, edges + rows);
+    locals_.reserve(edges + rows);
+    typename Table::Inserter inserter(table, nodes_, locals_.data());
+    if (first >= 0)
+      for (std::size_t i = 0; i < rows; ++i) inserter.insert(static_cast<std::uint64_t>(first) + i, i);
+    for (std::size_t i = 0; i < edges; ++i) {
+      if (i + kAhead < edges) inserter.prefetch(static_cast<std::uint64_t>(at[i + kAhead]));
+      inserter.insert(static_cast<std::uint64_t>(at[i]), i);
+    }
+    inserter.close();
+    Block block{.sources = std::make_unique_for_overwrite<std::int64_t[]>(nodes_.count),
+                .edges = std::make_unique_for_overwrite<std::int64_t[]>(2 * edges),
+                .num_sources = nodes_.count};
+    std::copy_n(nodes_.ids.data(), nodes_.count, block.sources.get());
+    std::copy_n(locals_.data(), edges, block.edges.get());
+    std::int64_t* to = block.edges.get() + edges;
+    for (std::size_t row = 0; row < rows; ++row)
+      to = std::fill_n(to, bounds[row + 1] - bounds[row], static_cast<std::int64_t>(row));
+    return block;
+  }
+
+  std::int64_t num_nodes_;
+  std::variant<std::monostate, DirectRelabel, HashRelabel> table_;
+  LocalNodes nodes_;
+  ScratchArray<std::uint32_t> locals_;
+};
+
+using Bytes = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Addresses = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// Copies rows that lie in several arrays, one behind the other by id: array s has [starts[s], starts[s + 1]).
+void gather_rows(const Ids& ids, const Ids& starts, const Addresses& arrays, std::size_t stride,
+                 const Bytes& out) {
+  const std::span<const std::int64_t> wanted(ids.data(), ids.shape(0)),
+      begins(starts.data(), starts.shape(0));
+  require_valid(begins.size() == arrays.shape(0) + 1 && out.shape(0) == wanted.size() &&
+                    out.shape(1) <= stride && std::is_sorted(begins.begin(), begins.end()),
+                "arrays that do not agree");
+  const std::uint64_t* const first = arrays.data();
+  std::uint8_t* const to = out.data();
+  const std::size_t bytes = out.shape(1);
+  const nb::gil_scoped_release released;
+  require_whole_files();
+  const auto inside = [&](std::int64_t id) { return id >= begins.front() && id < begins.back(); };
+  if (!std::all_of(wanted.begin(), wanted.end(), inside))
+    throw Error(ErrorCode::kCorrupt, "rows that are outside the graph; run hopfeed-partition verify");
+  std::size_t s = 0;
+  const auto place = [&](std::int64_t id) {
+    if (id < begins[s] || id >= begins[s + 1])
+      s = static_cast<std::size_t>(std::upper_bound(begins.begin(), begins.end(), id) - begins.begin()) - 1;
+    return reinterpret_cast<const std::uint8_t*>(first[s]) +
+           static_cast<std::size_t>(id - begins[s]) * stride;
+  };
+  const std::uint8_t* ahead[kAhead];
+  const auto look = [&](std::size_t i) {
+    const std::uint8_t* const row = ahead[i % kAhead] = place(wanted[i]);
+    for (std::size_t line = 0; line < std::min<std::size_t>(bytes, 512); line += 64)
+      prefetch_line(row + line);
+  };
+  for (std::size_t i = 0; i < std::min(kAhead, wanted.size()); ++i) look(i);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    std::memcpy(to + i * bytes, ahead[i % kAhead], bytes);
+    if (i + kAhead < wanted.size()) look(i + kAhead);
+  }
+}
+
+std::string xxh3(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& array) {
+  const void* const data = array.data();
+  const std::size_t bytes = array.nbytes();
+  const nb::gil_scoped_release released;
+  return fmt::format("{:016x}", XXH3_64bits(data, bytes));
+}
+
+}  // namespace
+
+void bind_blocks(nb::module_& module) {
+  nb::class_<BlockMaker>(module, "BlockMaker",
+                         "Numbers the sources of blocks of rows; one thread's at a time.")
+      .def(nb::init<std::int64_t>(), nb::arg("num_nodes"))
+      .def(
+          "block", &BlockMaker::block, nb::arg("offsets"), nb::arg("indices"), nb::arg("first"),
+          nb::arg("path"),
+          nb::sig("def block(self, offsets: object, indices: object, first: int, path: str) -> tuple"),
+          "Sources, int64 [M], and edges, int64 [2, E]: the source's place there and the row. The rows' own "
+          "nodes come first where `first`, the id of the first, is not -1. `path` names the file in errors.");
+  module.def(
+      "gather_rows", &gather_rows, nb::arg("ids"), nb::arg("starts"), nb::arg("arrays"), nb::arg("stride"),
+      nb::arg("out"),
+      nb::sig("def gather_rows(ids: object, starts: object, arrays: object, stride: int, out: object) -> "
+              "None"),
+      "Copies rows of arrays that lie one behind the other by id; `arrays` are addresses.");
+  module.def("xxh3", &xxh3, nb::arg("array"), nb::sig("def xxh3(array: object) -> str"),
+             "XXH3-64 of an array's bytes, 16 hex digits.");
+}
+
+}  // namespace hopfeed::python
