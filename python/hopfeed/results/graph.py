@@ -54,7 +54,7 @@ class Graph:
         """An attribute of a partition's edges, as numbers."""
         meta = next(attr for attr in self.dataset._edge(edge_type)["attrs"] if attr["name"] == attribute)
         stored = self.dataset._part(part, self._file(edge_type, f"attrs/{attribute}"))[begin:end]
-        rows = tensor_of(np.ascontiguousarray(matrix(stored)).view(np.uint8), meta, dtype)
+        rows = tensor_of(np.array(matrix(stored), order="C").view(np.uint8), meta, dtype)
         return rows.flatten() if not meta["shape"] or list(meta["shape"]) == [1] else rows
 
     def original_ids(self, node_type: str, part: int, begin: int, end: int) -> Array:

@@ -111,7 +111,7 @@ class _Reading:
         rows = [meaning for meaning in read if isinstance(meaning, _Rows)]
         if not rows:
             return None
-        if len({meaning.node_type for meaning in rows}) > 1 or len(rows) < len(read):
+        if len({meaning.node_type for meaning in rows}) > 1 or any(meaning is not None for meaning in read if meaning not in rows):
             raise UnsupportedError(f"the model does something else than convolutions and calls by rows: {node.format_node()}")
         self._reads[node] = rows
         return _Rows(rows[0].node_type, max(meaning.depth for meaning in rows), node)
@@ -145,11 +145,16 @@ class _Reading:
         def finish(outs: list[torch.Tensor], own: dict[Value, torch.Tensor]) -> list[torch.Tensor]:
             known: dict[fx.Node, Any] = {**dict(zip(relations, outs)), **{call: own[value] for call, value in read.items()}}
             for node in steps:
-                known[node] = self._call(node, lambda argument: known[self._meaning[argument].call])
+                known[node] = self._call(node, lambda argument: self._known(known, argument))
             return [known[rows.call] for rows in made]
 
         title = f"depth {depth} of the model"
         return Task(node_type, title, [self._relations[node] for node in relations], [rows.value for rows in made], finish, list(read.values()))
+
+    def _known(self, known: dict[fx.Node, Any], argument: fx.Node) -> Any:
+        """What a call is given; what nobody gives to the model is None."""
+        meaning = self._meaning[argument]
+        return None if meaning is None else known[meaning.call]
 
     @staticmethod
     def _is_there(rows: _Rows, depth: int) -> bool:
