@@ -45,8 +45,7 @@ struct Block {
   std::size_t num_sources = 0;
 };
 
-/// BlockMaker numbers the sources of blocks. It is one thread's at a time, which Python's lock sees to no
-/// more while it works.
+/// BlockMaker numbers the sources of blocks; it is one thread's at a time.
 class BlockMaker {
  public:
   explicit BlockMaker(std::int64_t num_nodes) : num_nodes_(num_nodes) {
@@ -58,31 +57,42 @@ class BlockMaker {
     }
   }
 
-  /// The edges `indices[offsets.front()]` and on, of the rows that `offsets` bound.
+  /// The edges `indices[offsets.front()]` and on, of the rows that `offsets` bound, by sources' places among
+  /// those of the block.
   nb::tuple block(const Ids& offsets, const AnyIds& indices, std::int64_t first, const std::string& path) {
+    Block block = read(offsets, indices, path,
+                       [&](auto bounds, const auto* ids) { return make(bounds, ids, first, path); });
+    return nb::make_tuple(made(std::move(block.sources), {block.num_sources}),
+                          made(std::move(block.edges), {2, num_edges(offsets)}));
+  }
+
+  /// The same edges by sources' dataset ids.
+  Made edges(const Ids& offsets, const AnyIds& indices, const std::string& path) {
+    Block block =
+        read(offsets, indices, path, [&](auto bounds, const auto* ids) { return plain(bounds, ids, path); });
+    return made(std::move(block.edges), {2, num_edges(offsets)});
+  }
+
+ private:
+  static std::size_t num_edges(const Ids& offsets) {
+    return static_cast<std::size_t>(offsets.data()[offsets.shape(0) - 1] - offsets.data()[0]);
+  }
+
+  template <class Make>
+  static Block read(const Ids& offsets, const AnyIds& indices, const std::string& path, Make make) {
     require_valid(offsets.shape(0) > 0, "a block has no rows");
     const std::span<const std::int64_t> bounds(offsets.data(), offsets.shape(0));
     const auto type = indices.dtype();
     const bool wide = type == nb::dtype<std::int64_t>();
     require_valid(wide || type == nb::dtype<std::int32_t>(),
                   path + " has ids that are neither int32 nor int64");
-    Block block;
-    {
-      const nb::gil_scoped_release released;
-      require_whole_files();
-      check(bounds, static_cast<std::int64_t>(indices.shape(0)), path);
-      if (wide) {
-        block = make(bounds, static_cast<const std::int64_t*>(indices.data()), first, path);
-      } else {
-        block = make(bounds, static_cast<const std::int32_t*>(indices.data()), first, path);
-      }
-    }
-    const auto num_edges = static_cast<std::size_t>(bounds.back() - bounds.front());
-    return nb::make_tuple(made(std::move(block.sources), {block.num_sources}),
-                          made(std::move(block.edges), {2, num_edges}));
+    const nb::gil_scoped_release released;
+    require_whole_files();
+    check(bounds, static_cast<std::int64_t>(indices.shape(0)), path);
+    return wide ? make(bounds, static_cast<const std::int64_t*>(indices.data()))
+                : make(bounds, static_cast<const std::int32_t*>(indices.data()));
   }
 
- private:
   static void check(std::span<const std::int64_t> bounds, std::int64_t num_edges, const std::string& path) {
     if (bounds.front() < 0 || bounds.back() > num_edges || !std::is_sorted(bounds.begin(), bounds.end()))
       throw Error(ErrorCode::kCorrupt,
@@ -129,10 +139,29 @@ class BlockMaker {
                 .num_sources = nodes_.count};
     std::copy_n(nodes_.ids.data(), nodes_.count, block.sources.get());
     std::copy_n(locals_.data(), edges, block.edges.get());
-    std::int64_t* to = block.edges.get() + edges;
-    for (std::size_t row = 0; row < rows; ++row)
-      to = std::fill_n(to, bounds[row + 1] - bounds[row], static_cast<std::int64_t>(row));
+    write_rows(bounds, block.edges.get() + edges);
     return block;
+  }
+
+  template <class Id>
+  Block plain(std::span<const std::int64_t> bounds, const Id* indices, const std::string& path) const {
+    const auto edges = static_cast<std::size_t>(bounds.back() - bounds.front());
+    require_nodes(indices + bounds.front(), edges, path);
+    Block block{.sources = {}, .edges = std::make_unique_for_overwrite<std::int64_t[]>(2 * edges)};
+    std::copy_n(indices + bounds.front(), edges, block.edges.get());
+    write_rows(bounds, block.edges.get() + edges);
+    return block;
+  }
+
+  template <class Id>
+  void require_nodes(const Id* ids, std::size_t count, const std::string& path) const {
+    if (!std::all_of(ids, ids + count, [&](Id id) { return id >= 0 && id < num_nodes_; }))
+      throw Error(ErrorCode::kCorrupt, path + ": neighbours that are no nodes; run hopfeed-partition verify");
+  }
+
+  static void write_rows(std::span<const std::int64_t> bounds, std::int64_t* to) {
+    for (std::size_t row = 0; row + 1 < bounds.size(); ++row)
+      to = std::fill_n(to, bounds[row + 1] - bounds[row], static_cast<std::int64_t>(row));
   }
 
   std::int64_t num_nodes_;
@@ -180,12 +209,24 @@ void gather_rows(const Ids& ids, const Ids& starts, const Addresses& arrays, std
   }
 }
 
-std::string xxh3(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& array) {
-  const void* const data = array.data();
-  const std::size_t bytes = array.nbytes();
-  const nb::gil_scoped_release released;
-  return fmt::format("{:016x}", XXH3_64bits(data, bytes));
-}
+/// Checksum is XXH3-64 of bytes that come one part after the other.
+class Checksum {
+ public:
+  Checksum() : state_(XXH3_createState()) { XXH3_64bits_reset(state_.get()); }
+  void update(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& array) {
+    const void* const data = array.data();
+    const std::size_t bytes = array.nbytes();
+    const nb::gil_scoped_release released;
+    XXH3_64bits_update(state_.get(), data, bytes);
+  }
+  std::string hex() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_.get())); }
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+  std::unique_ptr<XXH3_state_t, Free> state_;
+};
 
 }  // namespace
 
@@ -193,20 +234,24 @@ void bind_blocks(nb::module_& module) {
   nb::class_<BlockMaker>(module, "BlockMaker",
                          "Numbers the sources of blocks of rows; one thread's at a time.")
       .def(nb::init<std::int64_t>(), nb::arg("num_nodes"))
-      .def(
-          "block", &BlockMaker::block, nb::arg("offsets"), nb::arg("indices"), nb::arg("first"),
-          nb::arg("path"),
-          nb::sig("def block(self, offsets: object, indices: object, first: int, path: str) -> tuple"),
-          "Sources, int64 [M], and edges, int64 [2, E]: the source's place there and the row. The rows' own "
-          "nodes come first where `first`, the id of the first, is not -1. `path` names the file in errors.");
+      .def("block", &BlockMaker::block, nb::arg("offsets"), nb::arg("indices"), nb::arg("first"),
+           nb::arg("path"),
+           nb::sig("def block(self, offsets: object, indices: object, first: int, path: str) -> tuple"),
+           "Sources, int64 [M], and edges, int64 [2, E]: the source's place there and the row. The rows' own "
+           "nodes come first where `first`, the id of the first, is not -1. `path` names the file in errors.")
+      .def("edges", &BlockMaker::edges, nb::arg("offsets"), nb::arg("indices"), nb::arg("path"),
+           nb::sig("def edges(self, offsets: object, indices: object, path: str) -> object"),
+           "The same edges, with sources by their ids.");
   module.def(
       "gather_rows", &gather_rows, nb::arg("ids"), nb::arg("starts"), nb::arg("arrays"), nb::arg("stride"),
       nb::arg("out"),
       nb::sig("def gather_rows(ids: object, starts: object, arrays: object, stride: int, out: object) -> "
               "None"),
       "Copies rows of arrays that lie one behind the other by id; `arrays` are addresses.");
-  module.def("xxh3", &xxh3, nb::arg("array"), nb::sig("def xxh3(array: object) -> str"),
-             "XXH3-64 of an array's bytes, 16 hex digits.");
+  nb::class_<Checksum>(module, "Checksum", "XXH3-64 of bytes that come one part after the other.")
+      .def(nb::init<>())
+      .def("update", &Checksum::update, nb::arg("array"), nb::sig("def update(self, array: object) -> None"))
+      .def("hex", &Checksum::hex, "Of all so far, 16 hex digits.");
 }
 
 }  // namespace hopfeed::python

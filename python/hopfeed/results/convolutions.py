@@ -66,9 +66,12 @@ class Convolution:
 
     Attributes:
         reduce: how the messages to a row become one (sum, mean, max, min), where a row's edges may come in pieces; else None.
+        looks_up: whether rows that no edge begins at cost nothing, and equal places of sources and rows mean nothing: then
+            all nodes may be the sources of every block.
     """
 
     reduce: str | None = None
+    looks_up = False
 
     def __init__(self, layer: Any, title: str, edge: dict[str, str]) -> None:
         self.layer, self.title, self.edge = layer, title, edge
@@ -97,6 +100,7 @@ class Reducing(Convolution):
         reduce = {"add": "sum"}.get(layer.aggr, layer.aggr)
         if reduce in ("sum", "mean", "max", "min") and not getattr(layer, "project", False):
             self.reduce = reduce
+        self.looks_up = not getattr(layer, "project", False)
 
     def messages(self, block: Block) -> torch.Tensor:
         rows = block.x_source[block.edge_index[0]]

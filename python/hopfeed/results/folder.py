@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from hopfeed import _core
 from hopfeed.errors import BusyError, CorruptError, InputOutputError, NoSpaceError
 
+Array = np.ndarray[Any, Any]
 LOCK, WORK, MANIFEST = ".lock", ".work", "manifest.json"
 
 
@@ -57,7 +59,7 @@ class Files:
     def __init__(self, sync: bool) -> None:
         self._sync = sync
 
-    def write(self, path: Path, fill: Callable[[BinaryIO], object]) -> dict[str, Any]:
+    def write(self, path: Path, fill: Callable[[Summed], object]) -> dict[str, Any]:
         """``fill`` writes the file; gives its bytes and its checksum.
 
         Raises:
@@ -66,27 +68,58 @@ class Files:
         made = path.with_name(f".{path.name}.new")
         try:
             with errors_as_lines(path):
-                with open(made, "wb") as file:
-                    fill(file)
-                    file.flush()
+                with open(made, "wb", buffering=0) as file:
+                    summed = Summed(file)
+                    fill(summed)
                     if self._sync:
                         os.fsync(file.fileno())
-                facts = {"bytes": os.path.getsize(made), "xxh3": checksum(made)}
                 os.rename(made, path)
                 if self._sync:
                     _sync_folder(path.parent)
         except BaseException:
             made.unlink(missing_ok=True)
             raise
-        return facts
+        return {"bytes": summed.bytes, "xxh3": summed.sum.hex()}
 
-    def array(self, path: Path, array: np.ndarray[Any, Any]) -> dict[str, Any]:
-        """A ``.npy`` file."""
-        return self.write(path, lambda file: np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False))
+    def array(self, path: Path, parts: Sequence[Array]) -> dict[str, Any]:
+        """A ``.npy`` file of arrays one behind the other."""
+        rows = [np.ascontiguousarray(part) for part in parts]
+        header = {"descr": np.lib.format.dtype_to_descr(rows[0].dtype), "fortran_order": False, "shape": (sum(map(len, rows)), *rows[0].shape[1:])}
+
+        def fill(file: Summed) -> None:
+            np.lib.format.write_array_header_1_0(file, header)
+            for part in rows:
+                file.write(part.reshape(-1).view(np.uint8))
+
+        return self.write(path, fill)
 
     def json(self, path: Path, content: Any) -> None:
         text = json.dumps(content, indent=1).encode()
         self.write(path, lambda file: file.write(text))
+
+
+class Summed(io.RawIOBase):
+    """A file that is written once, from its begin to its end, and what it comes to.
+
+    Attributes:
+        bytes: written so far.
+        sum: their checksum.
+    """
+
+    def __init__(self, file: io.RawIOBase | Any) -> None:
+        self._file, self.bytes, self.sum = file, 0, _core.Checksum()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data).cast("B")
+        self.sum.update(np.frombuffer(left, np.uint8))
+        self.bytes += len(left)
+        written = len(left)
+        while left:
+            left = left[self._file.write(left) :]
+        return written
 
 
 @contextmanager
@@ -109,9 +142,10 @@ def _sync_folder(folder: Path) -> None:
 
 def checksum(path: Path) -> str:
     """XXH3-64 of a file, 16 hex digits."""
-    if not os.path.getsize(path):
-        return str(_core.xxh3(np.empty(0, np.uint8)))
-    return str(_core.xxh3(np.memmap(path, np.uint8, "r")))
+    found = _core.Checksum()
+    if os.path.getsize(path):
+        found.update(np.memmap(path, np.uint8, "r"))
+    return str(found.hex())
 
 
 def require_whole(path: Path, facts: Mapping[str, Any], *, sums: bool, remedy: str) -> None:

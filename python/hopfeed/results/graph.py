@@ -45,10 +45,18 @@ class Graph:
 
     def block(self, edge_type: EdgeType, part: int, offsets: Array, first: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Sources' dataset ids and the block's edges; ``first`` is -1 where rows' own nodes are no sources."""
-        name = self._file(edge_type, "indices")
-        indices = self.dataset._part(part, name)
-        sources, edges = self._maker(edge_type[0]).block(offsets, indices, first, str(self.dataset.folder / f"part-{part:04d}" / name))
+        indices, path = self._indices(edge_type, part)
+        sources, edges = self._maker(edge_type[0]).block(offsets, indices, first, path)
         return torch.from_numpy(sources), torch.from_numpy(edges)
+
+    def edges(self, edge_type: EdgeType, part: int, offsets: Array) -> torch.Tensor:
+        """A block's edges with sources by their dataset ids."""
+        indices, path = self._indices(edge_type, part)
+        return torch.from_numpy(self._maker(edge_type[0]).edges(offsets, indices, path))
+
+    def _indices(self, edge_type: EdgeType, part: int) -> tuple[Array, str]:
+        name = self._file(edge_type, "indices")
+        return self.dataset._part(part, name), str(self.dataset.folder / f"part-{part:04d}" / name)
 
     def edge_rows(self, edge_type: EdgeType, attribute: str, part: int, begin: int, end: int, dtype: torch.dtype) -> torch.Tensor:
         """An attribute of a partition's edges, as numbers."""

@@ -39,7 +39,7 @@ def infer(
     edge_attr: str | None = None,
     act: Callable[[Any], Any] | None = None,
     device: Any = "cpu",
-    memory: int | str = "1G",
+    memory: int | str = "4G",
     node_type: str | None = None,
     nodes: Any = None,
     name: str = "embeddings",
@@ -217,7 +217,7 @@ def _compute(out: Path, work: Path, layers: Any, dataset: Dataset, options: _Opt
         agree(out / WORK, out, signature, files)
         if work != out / WORK:
             agree(work, work, signature, files)
-        inference = Inference(graph, {}, device, dtype, options.check_finite)
+        inference = Inference(graph, {}, device, dtype, options.check_finite, options.memory // 4)
         try:
             with torch.no_grad(), _bar(run.rows(), options.progress) as advance:
                 shards = run.compute(inputs, inference, advance)

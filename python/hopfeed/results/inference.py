@@ -33,12 +33,13 @@ class Inference:
 
     Args:
         inputs: by value, the rows that there are.
-        prices: by task's name in the stage, what its blocks cost.
         device: where the layers are.
+        room: bytes that rows may take in memory, beside blocks.
     """
 
-    def __init__(self, graph: Graph, inputs: dict[Value, Rows], device: torch.device, dtype: torch.dtype, check_finite: bool) -> None:
+    def __init__(self, graph: Graph, inputs: dict[Value, Rows], device: torch.device, dtype: torch.dtype, check_finite: bool, room: int) -> None:
         self.graph, self.inputs, self._device, self._dtype, self._check_finite = graph, inputs, device, dtype, check_finite
+        self._room = room
         self._ahead = ThreadPoolExecutor(1, "hopfeed-blocks")
         self._writer = ThreadPoolExecutor(1, "hopfeed-writer")
 
@@ -51,12 +52,13 @@ class Inference:
         task: Task,
         shards: list[plan.Shard],
         price: plan.Costs,
-        write: Callable[[Task, plan.Shard, list[torch.Tensor]], object],
+        write: Callable[[Task, plan.Shard, list[list[torch.Tensor]]], object],
         advance: Callable[[int], object],
     ) -> None:
-        """Computes these shards of a task; ``write`` is called for each, in another thread."""
+        """Computes these shards of a task; ``write`` is called for each, in another thread, with the outputs of its blocks."""
         for relation in task.relations:
             relation.convolution.prepare(self.graph, relation.edge_type)
+        self._hold(task)
         written: Future[object] | None = None
         coming = self._blocks(task, shards, price)
         for shard in shards:
@@ -67,9 +69,16 @@ class Inference:
                 advance(block.rows.end - block.rows.begin)
             if written is not None:
                 written.result()
-            written = self._writer.submit(write, task, shard, [torch.cat(parts) for parts in zip(*made)])
+            written = self._writer.submit(write, task, shard, made)
         if written is not None:
             written.result()
+
+    def _hold(self, task: Task) -> None:
+        """Takes sources' rows into memory where that spares their copies, block by block, and they are few enough."""
+        sources = dict.fromkeys(relation.source for relation in task.relations if relation.convolution.looks_up)
+        if self._device.type == "cpu" and sum(len(self.inputs[value]) * self.inputs[value].width * self._dtype.itemsize for value in sources) <= self._room:
+            for value in sources:
+                self.inputs[value].hold()
 
     def _blocks(self, task: Task, shards: list[plan.Shard], price: plan.Costs) -> Iterator[Prepared]:
         """One ahead."""
@@ -97,10 +106,14 @@ class Inference:
         return prepared
 
     def _block(self, relation: Relation, part: int, first: int, bounds: np.ndarray[Any, Any]) -> Block:
-        own_first = relation.edge_type[0] == relation.edge_type[2]
-        sources, edges = self.graph.block(relation.edge_type, part, bounds, first if own_first else -1)
-        x = self.inputs[relation.source][sources]
         count = len(bounds) - 1
+        own_first = relation.edge_type[0] == relation.edge_type[2]
+        sources: torch.Tensor | None = None
+        if relation.convolution.looks_up and (held := self.inputs[relation.source].held) is not None:
+            x, edges, own_first = held, self.graph.edges(relation.edge_type, part, bounds), False
+        else:
+            sources, edges = self.graph.block(relation.edge_type, part, bounds, first if own_first else -1)
+            x = self.inputs[relation.source][sources]
         own = x[:count] if own_first and relation.own == relation.source else self.inputs[relation.own].run(first, count)
         edge = {
             argument: self.graph.edge_rows(relation.edge_type, attribute, part, int(bounds[0]), int(bounds[-1]), self._dtype)

@@ -44,19 +44,19 @@ class Output:
         """That a row takes on disk."""
         return width * self._dtype.itemsize + 8 + (self._keys.row_bytes() if self._keys else 0)
 
-    def write(self, shard: str, rows: Array, ids: Array) -> dict[str, Any]:
-        """Gives what the manifest says of the files; ``ids`` are the original ones of the rows."""
+    def write(self, shard: str, parts: list[Array], ids: Array) -> dict[str, Any]:
+        """Gives what the manifest says of the files; ``ids`` are the original ones of the rows, which come in parts."""
         if self._wanted is not None:
             kept = self._wanted[ids]
-            rows, ids = rows[kept], ids[kept]
+            parts, ids = [np.concatenate(parts)[kept]], ids[kept]
         (self._folder / self._below).mkdir(parents=True, exist_ok=True)
-        rows = rows.astype(self._dtype, copy=False)
+        parts = [part.astype(self._dtype, copy=False) for part in parts]
         keys = {} if self._keys is None else self._keys.arrays(ids)
         if self._format == "parquet":
-            return {"rows": len(ids), "files": {"table": self._parquet(f"{shard}.parquet", rows, ids, keys)}}
-        arrays = {"rows": (f"{shard}.npy", rows), "ids": (f"{shard}.ids.npy", ids)}
-        arrays |= {kind: (f"{shard}.{kind}.npy", array) for kind, array in keys.items()}
-        made = {kind: self._facts(path, self._files.array(self._folder / self._below / path, array)) for kind, (path, array) in arrays.items()}
+            return {"rows": len(ids), "files": {"table": self._parquet(f"{shard}.parquet", np.concatenate(parts), ids, keys)}}
+        arrays = {"rows": (f"{shard}.npy", parts), "ids": (f"{shard}.ids.npy", [ids])}
+        arrays |= {kind: (f"{shard}.{kind}.npy", [array]) for kind, array in keys.items()}
+        made = {kind: self._facts(path, self._files.array(self._folder / self._below / path, of)) for kind, (path, of) in arrays.items()}
         return {"rows": len(ids), "files": made}
 
     def _facts(self, path: str, facts: dict[str, Any]) -> dict[str, Any]:

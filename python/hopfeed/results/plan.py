@@ -11,7 +11,8 @@ from hopfeed.errors import NoSpaceError
 from hopfeed.results.graph import Graph
 from hopfeed.results.stages import Task
 
-SHARD_BYTES = 64 << 20  # of rows, about, in one file
+SHARD_BYTES = 32 << 20  # of rows, about, in one file
+BLOCK_BYTES = 128 << 20  # that a block takes at most where its rows can be parted; larger ones are no faster
 _ROWS_AT_ONCE = 1 << 20  # whose offsets are looked at
 
 
@@ -87,7 +88,7 @@ def blocks(graph: Graph, task: Task, price: Costs) -> Iterator[Rows]:
                 total += (bounds - bounds[0]) * edge
             begin = 0
             while begin < count:
-                end = max(begin + 1, int(np.searchsorted(total, total[begin] + price.limit, "right")) - 1)
+                end = max(begin + 1, int(np.searchsorted(total, total[begin] + min(price.limit, BLOCK_BYTES), "right")) - 1)
                 yield Rows(part, first + begin, first + end)
                 begin = end
 

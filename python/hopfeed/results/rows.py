@@ -21,6 +21,10 @@ class Rows:
         arrays: matrices whose rows are equally far apart, in the order of dataset ids.
         meta: element type and shape of a row, as ``meta.json`` has them.
         dtype: of the tensors that are given.
+
+    Attributes:
+        held: all rows, where they are in memory.
+        width: of a row.
     """
 
     def __init__(self, arrays: Sequence[Array], meta: Mapping[str, Any], dtype: torch.dtype) -> None:
@@ -30,6 +34,7 @@ class Rows:
         self._addresses = np.array([array.ctypes.data for array in self._arrays], np.uint64)
         self._stride = self._arrays[0].strides[0] if self._arrays else 0
         self._bytes = row_bytes(meta)
+        self.held: torch.Tensor | None = None
         self.width = int(np.prod(meta["shape"], dtype=np.int64))
 
     def __len__(self) -> int:
@@ -42,8 +47,16 @@ class Rows:
             _core.gather_rows(ids.numpy(), self._starts, self._addresses, self._stride, raw)
         return tensor_of(raw, self._meta, self._dtype)
 
+    def hold(self) -> torch.Tensor:
+        """All rows, in memory from now on."""
+        if self.held is None:
+            self.held = self.run(0, len(self))
+        return self.held
+
     def run(self, first: int, count: int) -> torch.Tensor:
         """Consecutive rows."""
+        if self.held is not None:
+            return self.held[first : first + count]
         return self[torch.arange(first, first + count)]
 
 

@@ -103,7 +103,7 @@ class Run:
                 advance(sum(shard.end - shard.begin for shard in whole))
                 if at >= first:
                     missing = [shard for shard in shards if shard not in set(whole)]
-                    inference.run(task, missing, price, lambda task, shard, outs, at=at: self._write(at, task, shard, outs), advance)  # type: ignore[misc]
+                    inference.run(task, missing, price, lambda task, shard, blocks, at=at: self._write(at, task, shard, blocks), advance)  # type: ignore[misc]
             if at >= first:
                 self._files.json(self._stage(at) / _WHOLE, {})
             self._open(at, inference)
@@ -122,17 +122,18 @@ class Run:
     def _value_path(self, value: Value, shard: plan.Shard) -> Path:
         return self._work / "rows" / value.name / value.node_type / f"{shard.name}.npy"
 
-    def _write(self, at: int, task: Task, shard: plan.Shard, outs: list[torch.Tensor]) -> None:
+    def _write(self, at: int, task: Task, shard: plan.Shard, blocks: list[list[torch.Tensor]]) -> None:
         """All files of a shard, and last of all the word that they are whole."""
         facts: dict[str, Any] = {"rows": {}, "result": None}
-        for value, out in zip(task.outputs, outs):
+        for value, outs in zip(task.outputs, zip(*blocks)):
+            parts = [out.to(self._made[value].dtype).numpy() for out in outs]
             if self._model.last_use(value) > at:
                 path = self._value_path(value, shard)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                facts["rows"][value.name] = self._files.array(path, out.to(self._made[value].dtype).numpy())
+                facts["rows"][value.name] = self._files.array(path, parts)
             if value in self._outputs:
                 ids = self._graph.original_ids(task.node_type, shard.part, shard.begin, shard.end)
-                facts["result"] = self._outputs[value].write(shard.name, out.to(self._made[value].dtype).numpy(), ids)
+                facts["result"] = self._outputs[value].write(shard.name, parts, ids)
         self._files.json(self._marker(at, task, shard), facts)
 
     def _is_whole(self, at: int, task: Task, shard: plan.Shard) -> bool:
