@@ -1,0 +1,56 @@
+// A RunFolder is the folder of one inference on one machine: hopfeed-server --results serves it. While a run
+// computes there it holds the folder's lock; who reads the folder tells by it whether a row that is not there
+// is still to come.
+//
+//   .lock       held by the run (an OFD lock of the whole file, which the kernel lets go of with its process)
+//   run.json    which run the rows are of
+//   layers/     rows of this machine's partitions (layer_files.h)
+//   boundary/   rows of other machines' partitions, as this one has fetched them
+//   fetched/    <table>/<node type>.p<partition>: who has that partition needs no more of the table's rows
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/base/owned_fd.h"
+#include "results/layer_files.h"
+
+namespace hopfeed {
+
+class RunFolder {
+ public:
+  /// Takes the folder for a run, which goes on with what an earlier process of the same run left, and removes
+  /// what another run left. `about` is a JSON object, for people, of what decides the run. Makes the folder.
+  /// Throws kBusy where another process computes there, kInvalid where the folder has files that are none of
+  /// a run, kIo or kNoSpace.
+  RunFolder(std::filesystem::path folder, RunId run, const std::string& about);
+
+  const std::filesystem::path& path() const { return folder_; }
+  RunId run() const { return layers_.run; }
+  const LayerFolder& layers() const { return layers_; }
+  const LayerFolder& boundary() const { return boundary_; }
+  /// Returns whether whoever has the partition has fetched what it needs of the table.
+  bool fetched(const LayerName& name, int partition) const;
+  /// Removes all that the run has made, and the folder where nothing else is in it. The lock stays held.
+  void clear();
+
+ private:
+  std::filesystem::path folder_;
+  OwnedFd lock_;
+  LayerFolder layers_, boundary_;
+};
+
+/// RunState says what a folder has to do with a run, to who only reads it.
+enum class RunState : std::uint8_t {
+  kComputing,  // a process computes it there now
+  kNobody,     // it is the folder's run, or the folder has none, and nobody computes
+  kAnother,    // the folder has another run
+};
+/// Does not wait, and takes no lock. Throws kNotFound without the folder, kCorrupt.
+RunState run_state(const std::filesystem::path& folder, RunId run);
+/// Notes that whoever has the partition needs no more of a table's rows (RunFolder::fetched).
+void note_fetched(const std::filesystem::path& folder, const LayerName& name, int partition);
+/// Returns the rows of a folder's run, for who only reads them.
+LayerFolder layers_of(const std::filesystem::path& folder, RunId run);
+
+}  // namespace hopfeed
