@@ -29,6 +29,7 @@ inline constexpr std::string_view kFailpoints[] = {
     "worker.allocate",         // error: no memory for this batch's scratch
     "worker.broken",           // error: the process can make no more batches
     "file.unnamed",            // error: the file system has no files without a name
+    "results.shard",           // rows of a shard are written, its foot is not. error: the disk is full
     "dataset.write",           // a step of writing a dataset folder; error: the disk is full
     "device.allocate",         // of gpu/device/host_backend.h. error: the device has no memory left
     "device.share",            // error: the device has no memory for slots that processes share

@@ -26,13 +26,14 @@ ARROWS = {
     "wire": {"core"},
     "cache": {"core"},
     "state": {"core"},
+    "results": {"core"},
     "gpu": {"core", "channel"},
-    "peers": {"core", "wire", "state"},
+    "peers": {"core", "wire", "state", "results"},
     "stream": {"core", "channel", "cache", "gpu", "peers"},
     "worker_mode": {"core", "channel", "cache", "gpu", "peers", "stream"},
     "server_client_mode/client": {"core", "channel", "wire", "cache", "peers", "stream", "worker_mode"},
-    "server_client_mode/server": {"core", "channel", "wire", "cache", "state", "gpu", "peers", "stream", "worker_mode"},
-    "trainer": {"core", "state", "peers", "stream", "worker_mode", "server_client_mode/client"},
+    "server_client_mode/server": {"core", "channel", "wire", "cache", "state", "results", "gpu", "peers", "stream", "worker_mode"},
+    "trainer": {"core", "state", "results", "peers", "stream", "worker_mode", "server_client_mode/client"},
     "partition_tool": {"core", "cache"},
 }
 # <folder>/program, and any file with a main, is what only programs are made of: the library neither prints nor exits. It may
@@ -45,13 +46,13 @@ ROOM_ARROWS = {f"{folder}/{room}": ARROWS[folder] | {f"{folder}/{lower}" for low
                for folder, rooms in ROOMS.items() for i, room in enumerate(rooms)}
 # These use all of the above; nothing above uses them, nor do they use each other.
 USERS = ("examples", "tests", "bench", "python")
-PRODUCT = ("core", "channel", "wire", "cache", "state", "gpu", "peers", "stream", "worker_mode", "server_client_mode", "trainer", "partition_tool",
+PRODUCT = ("core", "channel", "wire", "cache", "state", "results", "gpu", "peers", "stream", "worker_mode", "server_client_mode", "trainer", "partition_tool",
            "programs")
 
 TORCH = re.compile(r"(torch|c10|ATen|gloo)/")
 BOOST = re.compile(r"boost/")
 TORCH_FOLDERS = ("trainer", "examples", "tests/trainer", "tests/examples", "bench/trainer", "python")
-NO_BOOST = ("core", "gpu", "cache", "state", "partition_tool", "trainer")
+NO_BOOST = ("core", "gpu", "cache", "state", "results", "partition_tool", "trainer")
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 MAIN = re.compile(r"^int main\(", re.MULTILINE)
 WALL_CLOCK = re.compile(r"system_clock|CLOCK_REALTIME|gettimeofday|\btime\(\s*(nullptr|NULL|0)\s*\)|timed_(wait|lock|receive|send)|boost::posix_time")

@@ -1,0 +1,147 @@
+// See run_folder.h.
+#include "results/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/base/json_fields.h"
+#include "core/base/json_text.h"
+#include "core/base/mapped_file.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::array<std::string_view, 5> kOurs = {".lock", "run.json", "layers", "boundary", "fetched"};
+constexpr std::size_t kMostRunBytes = std::size_t{1} << 20;
+
+std::filesystem::path fetched_path(const std::filesystem::path& folder, const LayerName& name,
+                                   int partition) {
+  return folder / "fetched" / name.table / fmt::format("{}.p{:06d}", name.node_type, partition);
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw_errno("cannot make the folder " + folder.string(), error.value());
+}
+
+void remove_whole(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) throw_errno("cannot remove " + path.string(), error.value());
+}
+
+/// A lock of the whole file.
+struct flock whole(short type) {
+  struct flock lock = {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+OwnedFd locked(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / ".lock";
+  OwnedFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!file) throw_errno("cannot open " + path.string(), errno);
+  struct flock lock = whole(F_WRLCK);
+  if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0) return file;
+  if (errno == EAGAIN || errno == EACCES)
+    throw Error(ErrorCode::kBusy, "another run computes in " + folder.string() +
+                                      "; wait for it, or give another folder");
+  throw_errno("cannot lock " + path.string(), errno);
+}
+
+/// Which run a folder has; none where it says nothing.
+std::optional<RunId> run_of(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "run.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  const nlohmann::json json = parse_json(read_text_file(path, kMostRunBytes));
+  return run_id_of(JsonFields(json, path.string(), ErrorCode::kCorrupt).text("run"));
+}
+
+void require_ours(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (std::find(kOurs.begin(), kOurs.end(), name) == kOurs.end() && !name.starts_with(".run.json."))
+      throw Error(ErrorCode::kInvalid, folder.string() + " has '" + name +
+                                           "', which no inference has made; give an empty or a new folder");
+  }
+}
+
+}  // namespace
+
+RunFolder::RunFolder(std::filesystem::path folder, RunId run, const std::string& about)
+    : folder_(std::move(folder)),
+      layers_{.path = folder_ / "layers", .run = run},
+      boundary_{.path = folder_ / "boundary", .run = run} {
+  require_ours(folder_);
+  make_folder(folder_);
+  lock_ = locked(folder_);
+  std::optional<RunId> before;
+  try {
+    before = run_of(folder_);
+  } catch (const Error& error) {  // a run's word that is damaged is no word of this run
+    if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kInvalid) throw;
+  }
+  if (before == run) return;
+  clear();
+  nlohmann::json json = parse_json(about);
+  json["run"] = to_text(run);
+  AtomicFile file(folder_ / "run.json");
+  file.write(json_text(json, 1));
+  file.commit();
+}
+
+bool RunFolder::fetched(const LayerName& name, int partition) const {
+  std::error_code error;
+  return std::filesystem::exists(fetched_path(folder_, name, partition), error);
+}
+
+void RunFolder::clear() {
+  remove_whole(folder_ / "run.json");  // first: what is left without it is nobody's
+  for (const char* const name : {"layers", "boundary", "fetched"}) remove_whole(folder_ / name);
+}
+
+RunState run_state(const std::filesystem::path& folder, RunId run) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw Error(ErrorCode::kNotFound, folder.string() + " is no folder");
+  const OwnedFd file(::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC));
+  bool computing = false;
+  if (file) {
+    struct flock lock = whole(F_WRLCK);
+    if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0) throw_errno("cannot look at " + folder.string(), errno);
+    computing = lock.l_type != F_UNLCK;
+  }
+  const std::optional<RunId> there = run_of(folder);
+  if (there && *there != run) return RunState::kAnother;
+  return computing ? RunState::kComputing : RunState::kNobody;
+}
+
+void note_fetched(const std::filesystem::path& folder, const LayerName& name, int partition) {
+  const std::filesystem::path path = fetched_path(folder, name, partition);
+  make_folder(path.parent_path());
+  const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!file) throw_errno("cannot write " + path.string(), errno);
+}
+
+LayerFolder layers_of(const std::filesystem::path& folder, RunId run) {
+  return {.path = folder / "layers", .run = run};
+}
+
+}  // namespace hopfeed

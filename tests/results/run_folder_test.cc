@@ -1,0 +1,92 @@
+// Promises of a run's folder: one run at a time, what is left of the same run is gone on with, and readers
+// can tell whether anybody computes.
+#include "results/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "core/base/error.h"
+#include "tests/support/dataset_files.h"
+#include "tests/support/expect_refused.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr RunId kOne{.high = 1, .low = 2}, kOther{.high = 3, .low = 4};
+const LayerName kName{.table = "h1", .node_type = "paper"};
+
+struct RunFolders : ::testing::Test {
+  testing::TempFolder scratch;
+  std::filesystem::path path = scratch.path() / "results";
+  static void write_a_shard(const RunFolder& folder) {
+    const std::vector<std::byte> rows(8);
+    folder.layers().write(kName, {.partition = 0, .first = 0, .count = 2, .row_bytes = 4}, rows);
+  }
+};
+
+TEST_F(RunFolders, OneRunAtATime) {
+  const RunFolder folder(path, kOne, R"({"model": "GraphSAGE"})");
+  for (const RunId run : {kOne, kOther})
+    expect_refused([&] { RunFolder(path, run, "{}"); }, path.string(), ErrorCode::kBusy);
+}
+
+TEST_F(RunFolders, TheSameRunGoesOn_AnotherBeginsAnew) {
+  write_a_shard(RunFolder(path, kOne, "{}"));
+  { EXPECT_TRUE(RunFolder(path, kOne, "{}").layers().has(kName, 0, 0)); }
+  { EXPECT_FALSE(RunFolder(path, kOther, "{}").layers().has(kName, 0, 0)); }
+  EXPECT_EQ(run_state(path, kOne), RunState::kAnother);
+}
+
+TEST_F(RunFolders, ReadersSeeWhetherItComputes) {
+  expect_refused([&] { run_state(path, kOne); }, path.string(), ErrorCode::kNotFound);
+  std::optional<RunFolder> folder(std::in_place, path, kOne, "{}");
+  EXPECT_EQ(run_state(path, kOne), RunState::kComputing);
+  EXPECT_EQ(run_state(path, kOther), RunState::kAnother);
+  folder.reset();
+  EXPECT_EQ(run_state(path, kOne), RunState::kNobody);
+  EXPECT_EQ(run_state(path, kOther), RunState::kAnother);
+  std::filesystem::remove_all(path);
+  std::filesystem::create_directory(path);
+  EXPECT_EQ(run_state(path, kOne), RunState::kNobody);
+}
+
+TEST_F(RunFolders, ReadersDoNotHoldARunBack) {
+  { const RunFolder folder(path, kOne, "{}"); }
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(run_state(path, kOne), RunState::kNobody);
+  const RunFolder folder(path, kOne, "{}");
+}
+
+TEST_F(RunFolders, WhoeverHasFetchedIsNoted) {
+  const RunFolder folder(path, kOne, "{}");
+  EXPECT_FALSE(folder.fetched(kName, 1));
+  note_fetched(path, kName, 1);
+  EXPECT_TRUE(folder.fetched(kName, 1));
+  EXPECT_FALSE(folder.fetched(kName, 2));
+}
+
+TEST_F(RunFolders, AFolderOfTheUserIsLeftAlone) {
+  std::filesystem::create_directories(path);
+  testing::write_bytes(path / "thesis.tex", "words");
+  expect_refused([&] { RunFolder(path, kOne, "{}"); }, "thesis.tex");
+  EXPECT_EQ(testing::files_of(path).size(), 1U);
+}
+
+TEST_F(RunFolders, AWordOfTheRunThatIsDamagedIsNone) {
+  write_a_shard(RunFolder(path, kOne, "{}"));
+  testing::write_bytes(path / "run.json", "{\"run\": 5");
+  EXPECT_FALSE(RunFolder(path, kOne, "{}").layers().has(kName, 0, 0));
+}
+
+TEST_F(RunFolders, ClearedItHasNothingButTheLock) {
+  RunFolder folder(path, kOne, "{}");
+  write_a_shard(folder);
+  note_fetched(path, kName, 1);
+  folder.clear();
+  for (const auto& [file, bytes] : testing::files_of(path)) EXPECT_EQ(file, ".lock");
+}
+
+}  // namespace
+}  // namespace hopfeed
