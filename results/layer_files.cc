@@ -10,7 +10,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
 
@@ -88,7 +87,7 @@ void LayerFolder::write(const LayerName& name, const ShardRows& shard,
                  .row_bytes = static_cast<std::uint64_t>(shard.row_bytes),
                  .checksum = checksum_of(rows)};
   foot.of_foot = checksum_of(foot);
-  AtomicFile file(file_path);
+  AtomicFile file(file_path, "", sync);
   file.write(rows);
   if (FAILPOINT("results.shard")) throw_errno("cannot write " + file_path.string(), ENOSPC);
   file.write(std::as_bytes(std::span(&foot, 1)));
@@ -112,10 +111,10 @@ std::vector<std::int64_t> LayerFolder::firsts(const LayerName& name, int partiti
   return found;
 }
 
-void LayerFolder::remove(const std::string& table) const {
+void LayerFolder::remove(const LayerName& name) const {
   std::error_code error;
-  std::filesystem::remove_all(path / table, error);
-  if (error) throw_errno("cannot remove " + (path / table).string(), error.value());
+  std::filesystem::remove_all(table_folder(name), error);
+  if (error) throw_errno("cannot remove " + table_folder(name).string(), error.value());
 }
 
 LayerShard::LayerShard(const std::filesystem::path& path, RunId run) : file_(path) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/atomic_file.h"
 #include "core/base/mapped_file.h"
 
 namespace hopfeed {
@@ -57,6 +58,7 @@ struct ShardRows {
 struct LayerFolder {
   std::filesystem::path path;  // <folder>/layers
   RunId run;
+  Sync sync = Sync::kYes;  // of what is written
 
   std::filesystem::path table_folder(const LayerName& name) const { return path / name.table / name.node_type; }
   std::filesystem::path shard_path(const LayerName& name, int partition, std::int64_t first) const;
@@ -67,8 +69,8 @@ struct LayerFolder {
   bool has(const LayerName& name, int partition, std::int64_t first) const;
   /// Returns the first rows of a partition's shards that are there, rising.
   std::vector<std::int64_t> firsts(const LayerName& name, int partition) const;
-  /// Removes a table's rows, of all types and partitions; none there is none removed.
-  void remove(const std::string& table) const;
+  /// Removes a table's rows; none there is none removed.
+  void remove(const LayerName& name) const;
 };
 
 /// A LayerShard is a shard's file, mapped.

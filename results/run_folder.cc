@@ -85,10 +85,10 @@ void require_ours(const std::filesystem::path& folder) {
 
 }  // namespace
 
-RunFolder::RunFolder(std::filesystem::path folder, RunId run, const std::string& about)
+RunFolder::RunFolder(std::filesystem::path folder, RunId run, const std::string& about, Sync sync)
     : folder_(std::move(folder)),
-      layers_{.path = folder_ / "layers", .run = run},
-      boundary_{.path = folder_ / "boundary", .run = run} {
+      layers_{.path = folder_ / "layers", .run = run, .sync = sync},
+      boundary_{.path = folder_ / "boundary", .run = run, .sync = sync} {
   require_ours(folder_);
   make_folder(folder_);
   lock_ = locked(folder_);

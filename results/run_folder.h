@@ -23,7 +23,7 @@ class RunFolder {
   /// what another run left. `about` is a JSON object, for people, of what decides the run. Makes the folder.
   /// Throws kBusy where another process computes there, kInvalid where the folder has files that are none of
   /// a run, kIo or kNoSpace.
-  RunFolder(std::filesystem::path folder, RunId run, const std::string& about);
+  RunFolder(std::filesystem::path folder, RunId run, const std::string& about, Sync sync = Sync::kYes);
 
   const std::filesystem::path& path() const { return folder_; }
   RunId run() const { return layers_.run; }

@@ -90,6 +90,8 @@ torch::Tensor LinkModelImpl::forward(const TypedBatchTensors& batch) {
   return score_->forward(torch::relu(both_->forward(pairs))).squeeze(1);
 }
 
+std::vector<int> LinkModelImpl::end_types() const { return ends(src_type_, dst_type_); }
+
 std::int64_t LinkModelImpl::num_learned_rows() const {
   std::int64_t rows = 0;
   for (const DistEmbedding& embedding : embeddings_) {

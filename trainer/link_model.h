@@ -48,6 +48,11 @@ class LinkModelImpl : public torch::nn::Module {
   void step_embeddings(World& world) { step_rows(embeddings_, world); }
 
   const LinkModelOptions& options() const { return options_; }
+  /// Returns the towers' layers, which end at end_types(), the links' source and destination types.
+  std::vector<LayerMaps> layers() const { return encoder_->layers(); }
+  std::vector<int> end_types() const;
+  /// Returns the rows that are learned in place of features, by node type.
+  const std::vector<DistEmbedding>& learned_rows() const { return embeddings_; }
   std::int64_t num_learned_rows() const;  // that a step has moved, of all types; of those that lie whole here
 
  private:

@@ -55,7 +55,7 @@ TEST_F(LayerFiles, FirstRowsOfAPartitionRise_OtherFilesAreNone) {
   EXPECT_EQ(layers.firsts(name, 3), (std::vector<std::int64_t>{0, 8192, 1'000'000}));
   EXPECT_TRUE(layers.firsts(name, 4).empty());
   EXPECT_TRUE(layers.firsts({.table = "h2", .node_type = "paper"}, 3).empty());
-  layers.remove("h1");
+  layers.remove(name);
   EXPECT_TRUE(layers.firsts(name, 3).empty());
 }
 

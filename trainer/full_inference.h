@@ -1,0 +1,93 @@
+// Infers exactly for all nodes, layer by layer: each layer is computed once for every node of this machine's
+// partitions from all its in-neighbours, so nothing is sampled and nothing computed twice (Hamilton et al.
+// 2017; PyG's and DGL's `inference`; over partitions: Deal, arXiv 2503.02960). Rows that lie with other
+// machines are fetched once a layer. Layers lie in files between, so memory is bounded, and a run that was
+// killed goes on from the shards that are whole.
+//
+// On the CPU a row has the same bits for any cut, threads, memory and number of machines, resumed or not, on
+// one kind of processor and version of Torch.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/dataset/dataset.h"
+#include "results/boundary_peers.h"
+#include "results/layer_files.h"
+#include "trainer/inference_plan.h"
+
+namespace hopfeed {
+
+struct InferenceOptions {
+  std::filesystem::path folder;            // of layers between; hopfeed-server --results serves it
+  Sync sync = Sync::kYes;                  // of layers; a folder that nobody goes on with needs none
+  std::uint64_t memory = std::uint64_t{4} << 30;  // bytes of source rows at a time
+  int threads = 1;
+  torch::Device device = torch::kCPU;      // of products
+  bool check_finite = false;               // NaN and infinity in features are errors
+  BoundaryPeers* peers = nullptr;          // who has the layers of other partitions; must outlive the run
+  /// Is called now and then with the rows done and the rows in all; what it throws ends the run, which may go
+  /// on later.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
+};
+
+/// ResultRows are rows of one of the model's results, of a shard.
+struct ResultRows {
+  int node_type = 0, partition = 0;
+  std::int64_t number = 0;  // of the shard in its partition
+  std::int64_t first = 0, count = 0, width = 0;
+  const float* rows = nullptr;  // [count, width]
+};
+
+/// A ResultSink takes rows that a run gives.
+class ResultSink {
+ public:
+  enum class Kind { kEmbeddings, kScores };
+  virtual ~ResultSink() = default;
+  virtual Kind kind() const = 0;
+  /// Returns whether an earlier process has given it all.
+  virtual bool finished() const { return false; }
+  /// Returns how many bytes it writes.
+  virtual std::uint64_t disk_bytes() const { return 0; }
+  virtual void take(const ResultRows& rows) = 0;
+  virtual void finish() = 0;
+};
+
+/// What is asked of FullInference's disk before it begins.
+struct InferenceDisk {
+  std::uint64_t layers = 0, results = 0;  // bytes, at most at any time
+};
+
+class FullInference {
+ public:
+  /// `dataset` must outlive it. Throws kInvalid where the model does not fit.
+  FullInference(const InferredModel& model, const Dataset& dataset, InferenceOptions options);
+  FullInference(const FullInference&) = delete;
+  FullInference& operator=(const FullInference&) = delete;
+  ~FullInference();
+
+  /// Names what decides the bytes of all rows: model, learned rows, dataset, cut, Torch and processor.
+  RunId run_id() const;
+  const InferencePlan& plan() const;
+  InferenceDisk disk(const std::vector<ResultSink*>& sinks) const;
+
+  /// Runs, and removes the layers behind it; where another machine has not yet fetched all that it needs of
+  /// them, those stay. Throws kBusy where another run has the folder, kInvalid where a sink wants what the
+  /// model has not, kNoSpace before anything is computed where the disk is too small, kCorrupt, what the
+  /// peers throw.
+  void run(const std::vector<ResultSink*>& sinks);
+  /// Returns whether the last run has left layers for other machines.
+  bool left_layers() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Returns the kind of this processor, as rows depend on it: "AVX512, Intel(R) Xeon(R) ...".
+std::string processor_kind();
+
+}  // namespace hopfeed
