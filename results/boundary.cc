@@ -25,8 +25,7 @@ RankedSet boundary_of(const Dataset& dataset, int source_type, std::span<const i
 
 void fetch_boundary(const RunFolder& folder, const LayerName& name, const RankedSet& boundary,
                     std::span<const std::int64_t> offsets, std::int64_t row_bytes,
-                    const BoundaryFetch& fetch) {
-  const std::int64_t height = shard_rows(row_bytes);
+                    std::int64_t shard_height, const BoundaryFetch& fetch) {
   std::vector<std::int64_t> ids;
   std::vector<std::byte> rows;
   std::vector<std::uint32_t> numbers;
@@ -50,7 +49,7 @@ void fetch_boundary(const RunFolder& folder, const LayerName& name, const Ranked
   };
   boundary.for_each(0, boundary.size() == 0 ? 0 : offsets.back(), [&](std::int64_t id) {
     ids.push_back(id);
-    if (std::ssize(ids) == height) fetch_block();
+    if (std::ssize(ids) == shard_height) fetch_block();
   });
   fetch_block();
 }

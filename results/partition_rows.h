@@ -12,10 +12,10 @@ namespace hopfeed {
 
 /// Shards of which all but the last have a multiple of so many rows lie one behind the other in memory.
 inline constexpr std::int64_t kRowsTogether = 4'096;
-/// Returns how many rows a shard has: those of some 32 MiB, a multiple of kRowsTogether.
-constexpr std::int64_t shard_rows(std::int64_t row_bytes) {
-  constexpr std::int64_t kShardBytes = std::int64_t{32} << 20;
-  return std::max<std::int64_t>(kShardBytes / std::max<std::int64_t>(row_bytes, 1) / kRowsTogether, 1) *
+inline constexpr std::int64_t kShardBytes = std::int64_t{32} << 20;
+/// Returns how many rows a shard of about so many bytes has, a multiple of kRowsTogether.
+constexpr std::int64_t shard_rows(std::int64_t row_bytes, std::int64_t shard_bytes = kShardBytes) {
+  return std::max<std::int64_t>(shard_bytes / std::max<std::int64_t>(row_bytes, 1) / kRowsTogether, 1) *
          kRowsTogether;
 }
 

@@ -93,6 +93,9 @@ struct FullInference::Impl {
     const auto p = static_cast<std::size_t>(part);
     return offsets(node_type)[p + 1] - offsets(node_type)[p];
   }
+  std::int64_t height_of(const InferenceTable& table) const {
+    return shard_rows(table.row_bytes, options.shard_bytes);
+  }
   std::uint64_t rows_here(int node_type) const {
     std::int64_t rows = 0;
     for (const int part : dataset.partitions()) rows += rows_of(node_type, part);
@@ -103,6 +106,7 @@ struct FullInference::Impl {
     RunHash hash;
     hash.add(kRunFormat);
     hash.add(static_cast<std::uint64_t>(kProductRows));
+    hash.add(static_cast<std::uint64_t>(options.shard_bytes));
     hash.add(dataset.meta().fingerprint);
     hash.add(manifest_hash(dataset.meta()));
     hash.add(std::string(TORCH_VERSION));
@@ -157,7 +161,7 @@ struct FullInference::Impl {
     const InferenceTable& t = plan.tables[table];
     if (t.kind == InferenceTable::Kind::kFeatures) return true;
     for (const int part : dataset.partitions())
-      for (std::int64_t first = 0; first < rows_of(t.node_type, part); first += shard_rows(t.row_bytes))
+      for (std::int64_t first = 0; first < rows_of(t.node_type, part); first += height_of(t))
         if (!folder->layers().has(t.name, part, first)) return false;
     return true;
   }
@@ -256,7 +260,7 @@ struct FullInference::Impl {
       if (options.peers == nullptr) dataset.require_peers(part);
       options.peers->fetch(run_id, t.name, part, rows, t.row_bytes, out);
     };
-    fetch_boundary(*folder, t.name, boundaries[table], offsets(t.node_type), t.row_bytes, fetched);
+    fetch_boundary(*folder, t.name, boundaries[table], offsets(t.node_type), t.row_bytes, height_of(t), fetched);
     if (t.kind != InferenceTable::Kind::kFeatures && options.peers != nullptr)
       options.peers->note_fetched(run_id, t.name);
   }
@@ -324,7 +328,7 @@ struct FullInference::Impl {
   /// Shards are computed while the last one is written.
   template <class Compute>
   void write_shards(const InferenceTable& table, const Compute& compute) {
-    const std::int64_t height = shard_rows(table.row_bytes);
+    const std::int64_t height = height_of(table);
     std::vector<float> next, written;
     std::future<void> writing;
     for (const int part : dataset.partitions()) {
@@ -384,7 +388,7 @@ struct FullInference::Impl {
     const InferenceTable& t = plan.tables[table];
     const std::unique_ptr<TableRows> rows = open(table, false);
     const std::int64_t width = t.width;
-    const std::int64_t height = shard_rows(width * static_cast<std::int64_t>(sizeof(float)));
+    const std::int64_t height = shard_rows(width * static_cast<std::int64_t>(sizeof(float)), options.shard_bytes);
     std::vector<float> values;
     for (const int part : dataset.partitions()) {
       for (std::int64_t first = 0, number = 0; first < rows_of(t.node_type, part); first += height, ++number) {

@@ -17,6 +17,7 @@
 #include "core/dataset/dataset.h"
 #include "results/boundary_peers.h"
 #include "results/layer_files.h"
+#include "results/partition_rows.h"
 #include "trainer/inference_plan.h"
 
 namespace hopfeed {
@@ -26,6 +27,7 @@ struct InferenceOptions {
   Sync sync = Sync::kYes;                  // of layers; a folder that nobody goes on with needs none
   std::uint64_t memory = std::uint64_t{4} << 30;  // bytes of source rows at a time
   int threads = 1;
+  std::int64_t shard_bytes = kShardBytes;  // of a file of rows; another number is another run
   torch::Device device = torch::kCPU;      // of products
   bool check_finite = false;               // NaN and infinity in features are errors
   BoundaryPeers* peers = nullptr;          // who has the layers of other partitions; must outlive the run

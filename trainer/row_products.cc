@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -39,7 +38,8 @@ RowProducts::RowProducts(std::vector<RowTerm> terms, const torch::Tensor& bias, 
     weights.push_back(term.weight.t());
     multiplied_.push_back(std::move(term));
   }
-  weights_ = torch::cat(weights, 0).contiguous().to(device);
+  const std::int64_t zeros = (kProductColumns - width % kProductColumns) % kProductColumns;
+  weights_ = torch::constant_pad_nd(torch::cat(weights, 0), {0, zeros}).contiguous().to(device);
   if (bias.defined())
     bias_.assign(bias.const_data_ptr<float>(), bias.const_data_ptr<float>() + bias.numel());
 }
@@ -50,7 +50,7 @@ class RowProducts::Block {
   explicit Block(const RowProducts& stage)
       : stage_(stage),
         in_(torch::zeros({kProductRows, stage.depth_})),
-        out_(torch::empty({kProductRows, stage.width_})),
+        out_(torch::empty({kProductRows, stage.weights_.size(1)})),
         added_(stage.added_.empty() ? 0 : static_cast<std::size_t>(kProductRows * stage.width_)) {}
 
   void compute(int part, std::int64_t begin, std::int64_t end, float* out) {
@@ -65,7 +65,9 @@ class RowProducts::Block {
       at::mm_out(out_, in_, stage_.weights_);
     else
       out_.copy_(at::mm(in_.to(stage_.device_), stage_.weights_));
-    std::memcpy(out, out_.const_data_ptr<float>(), static_cast<std::size_t>(rows * stage_.width_) * sizeof(float));
+    const float* const products = out_.const_data_ptr<float>();
+    for (std::int64_t row = 0; row < rows; ++row)
+      std::copy_n(products + row * out_.size(1), stage_.width_, out + row * stage_.width_);
     for (const RowTerm& term : stage_.added_) {
       term.write(part, begin, end, added_.data(), stage_.width_);
       for (std::int64_t i = 0; i < rows * stage_.width_; ++i) out[i] += added_[static_cast<std::size_t>(i)];

@@ -10,8 +10,9 @@
 
 namespace hopfeed {
 
-/// Rows of a block of products. Torch 2.11 gives a row the same bits wherever it lies in such a block.
-inline constexpr std::int64_t kProductRows = 2'048;
+/// Rows of a block of products, and what its columns are a multiple of, by zeros. With Torch 2.11 a row has the
+/// same bits wherever it lies in such a block; of 5, 6, 7 or 10 columns it has not.
+inline constexpr std::int64_t kProductRows = 2'048, kProductColumns = 16;
 
 /// A RowTerm writes what a term reads for the rows [begin, end) of a partition, float32, to out + i * stride
 /// (elements). It is called by several threads at a time.
@@ -34,7 +35,7 @@ class RowProducts {
  private:
   class Block;
   std::vector<RowTerm> multiplied_, added_;
-  torch::Tensor weights_;  // [sum of widths, out], on the device
+  torch::Tensor weights_;  // [sum of widths, out and zeros], on the device
   std::vector<float> bias_;
   const bool relu_;
   const std::int64_t width_;
