@@ -319,10 +319,21 @@ std::string state_of_checkpoint(const std::filesystem::path& path) {
   });
 }
 
-void save_model(const std::filesystem::path& path, const torch::nn::Module& model) {
-  OutputArchive archive;
-  save_module(model, archive, Rows::kValues);
-  replace_file(path, archive);
+void save_model(const std::filesystem::path& path, const torch::nn::Module& model,
+                const std::string& description) {
+  save_model_bytes(path, model_bytes(model, description));
+}
+
+std::string description_text_of_model(const std::filesystem::path& path) {
+  const std::string bytes = read_all(path);
+  std::string text;
+  reading(path, [&] {
+    InputArchive archive;
+    archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
+    c10::IValue found;
+    if (archive.try_read(kDescription, found) && found.isString()) text = found.toStringRef();
+  });
+  return text;
 }
 
 void load_model(const std::filesystem::path& path, torch::nn::Module& model) {
@@ -330,9 +341,10 @@ void load_model(const std::filesystem::path& path, torch::nn::Module& model) {
   reading(path, [&] { load_model_bytes(bytes, model); });
 }
 
-std::string model_bytes(const torch::nn::Module& model) {
+std::string model_bytes(const torch::nn::Module& model, const std::string& description) {
   OutputArchive archive;
   save_module(model, archive, Rows::kValues);
+  if (!description.empty()) archive.write(kDescription, c10::IValue(description));
   std::ostringstream bytes;
   archive.save_to(bytes);
   return std::move(bytes).str();

@@ -54,11 +54,14 @@ std::string state_of_checkpoint(const std::filesystem::path& path);
 
 /// Saves the parameters alone, of learned rows (dist_embedding.h) the values: PyTorch reads it with
 /// torch.jit.load(path).state_dict(), on machines without the model's device too. The file appears whole or
-/// not at all.
-void save_model(const std::filesystem::path& path, const torch::nn::Module& model);
+/// not at all. `description` (model_description.h) lies in it beside them.
+void save_model(const std::filesystem::path& path, const torch::nn::Module& model,
+                const std::string& description = "");
 void load_model(const std::filesystem::path& path, torch::nn::Module& model);
+/// Returns the description in a model's file; empty where there is none. Throws kNotFound, kCorrupt.
+std::string description_text_of_model(const std::filesystem::path& path);
 /// The same in memory.
-std::string model_bytes(const torch::nn::Module& model);
+std::string model_bytes(const torch::nn::Module& model, const std::string& description = "");
 /// Writes what model_bytes() gave as save_model() writes a model.
 void save_model_bytes(const std::filesystem::path& path, const std::string& bytes);
 void load_model_bytes(const std::string& bytes, torch::nn::Module& model);

@@ -279,9 +279,9 @@ std::int64_t EpochLoop::batches_so_far() const {
 /// With owners the file follows the commit: an epoch that is lost before it, and computed again on a device
 /// whose bits do not repeat, may be no longer the best.
 void EpochLoop::keep_best() {
-  if (state_.any() || options_.restores_best) best_model_ = model_bytes(model_);
+  if (state_.any() || options_.restores_best) best_model_ = model_bytes(model_, options_.description);
   if (state_.any() || options_.out.empty()) return;
-  on_rank_0("writing the best epoch's model", [&] { save_model(model_path(), model_); });
+  on_rank_0("writing the best epoch's model", [&] { save_model(model_path(), model_, options_.description); });
 }
 
 void EpochLoop::restore_best() {

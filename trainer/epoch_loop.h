@@ -69,6 +69,7 @@ struct EpochLoopOptions {
   bool copy_batches = false;           // on the CPU too
   Owners owners;                       // of learned rows
   DatasetMeta dataset;                 // whose rows these are
+  std::string description = "";        // of the model, for its file (model_description.h)
 };
 
 /// BatchLoss is the loss of one batch: the sum over what is learned from (labelled seeds, links), and how

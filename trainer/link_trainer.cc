@@ -85,6 +85,19 @@ Settings settings_of(const LinkTrainingOptions& options, const BatchStream& stre
   return settings;
 }
 
+std::string description_of(const LinkTrainingOptions& options, const DatasetMeta& dataset) {
+  ModelDescription made = described(dataset);
+  const int links = dataset.edge_type(options.loader.batch.link.edge_type);
+  made.kind = "links";
+  made.type = dataset.edge_types[static_cast<std::size_t>(links)].folder();
+  made.fanouts = options.loader.batch.fanouts;
+  made.edge_fanouts = options.loader.batch.edge_fanouts;
+  made.hidden = options.hidden;
+  made.dropout = options.dropout;
+  made.seed = options.seed;
+  return made.to_json();
+}
+
 EpochLoopOptions loop_options(const LinkTrainingOptions& options, const DatasetMeta& dataset,
                               const BatchStream& stream) {
   return {.settings = settings_of(options, stream),
@@ -99,7 +112,8 @@ EpochLoopOptions loop_options(const LinkTrainingOptions& options, const DatasetM
           .device = options.device,
           .copy_batches = options.copy_batches,
           .owners = options.owners,
-          .dataset = dataset};
+          .dataset = dataset,
+          .description = description_of(options, dataset)};
 }
 
 std::shared_ptr<const StreamSource> streams_of(const LinkTrainingOptions& options) {

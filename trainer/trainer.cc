@@ -11,6 +11,7 @@
 #include "core/seeds/split_by_partition.h"
 #include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
+#include "trainer/model_description.h"
 #include "trainer/model.h"
 #include "worker_mode/local_streams.h"
 
@@ -122,6 +123,20 @@ Settings settings_of(const TrainingOptions& options, const BatchStream& stream, 
   return settings;
 }
 
+std::string description_of(const TrainingOptions& options, const DatasetMeta& dataset) {
+  ModelDescription made = described(dataset);
+  const NodeTypeMeta& nodes = dataset.node_types[static_cast<std::size_t>(seed_type(options, dataset))];
+  made.kind = "nodes";
+  made.type = nodes.name;
+  made.fanouts = options.loader.batch.fanouts;
+  made.edge_fanouts = options.loader.batch.edge_fanouts;
+  made.hidden = options.hidden;
+  made.classes = nodes.num_classes;
+  made.dropout = options.dropout;
+  made.seed = options.seed;
+  return made.to_json();
+}
+
 EpochLoopOptions loop_options(const TrainingOptions& options, const DatasetMeta& dataset,
                               const BatchStream& stream, std::int64_t trainers) {
   return {.settings = settings_of(options, stream, trainers),
@@ -136,7 +151,8 @@ EpochLoopOptions loop_options(const TrainingOptions& options, const DatasetMeta&
           .device = options.device,
           .copy_batches = options.copy_batches,
           .owners = options.owners,
-          .dataset = dataset};
+          .dataset = dataset,
+          .description = description_of(options, dataset)};
 }
 
 std::shared_ptr<const StreamSource> streams_of(const TrainingOptions& options) {
