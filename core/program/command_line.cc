@@ -260,7 +260,7 @@ void CommandLine::repeatable_option(const std::string& names, const char* type, 
   CLI::Option* option = app_->cli->add_option(names, take_all, help);
   option->type_name(type)
       ->expected(CLI::detail::expected_max_vector_size)
-      ->allow_extra_args(false)
+      ->allow_extra_args(!names.starts_with('-'))  // an argument takes all words that follow it
       ->group(group_);
 }
 

@@ -67,8 +67,8 @@ class CommandLine {
               std::function<void(const std::string& text)> take);
   /// The option is the field of this name in messages of the library.
   void stands_for(const std::string& option, const std::string& field) { fields_[field] = option; }
-  /// An option that may be given again and again; `take` gets each text, in order. `type` is what --help
-  /// shows: "NAME=FILE".
+  /// An option that may be given again and again, or an argument of any number of words; `take` gets each
+  /// text, in order. `type` is what --help shows: "NAME=FILE".
   void repeatable_option(const std::string& names, const char* type, const std::string& help,
                          std::function<void(const std::string& text)> take);
 

@@ -16,6 +16,7 @@
 #include "partition_tool/import_ogb.h"
 #include "partition_tool/program/change_commands.h"
 #include "partition_tool/program/cluster_dataset.h"
+#include "partition_tool/program/gather_command.h"
 #include "partition_tool/program/hotness_command.h"
 #include "partition_tool/program/make_dataset.h"
 #include "partition_tool/program/partition_dataset.h"
@@ -46,6 +47,7 @@ struct Choices {
   ShowOptions show;
   TuneChoices tune;
   PushOptions push;
+  GatherChoices gather;
 };
 
 void add_threads_option(CommandLine& command, int& threads) {
@@ -356,11 +358,12 @@ int main(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) choices.make.command_line += (i > 0 ? " " : "") + std::string(argv[i]);
   choices.cut.command_line = choices.cluster.command_line = choices.order.command_line =
       choices.change.where.command_line = choices.make.command_line;
-  hopfeed::CommandLine line(
-      "hopfeed-partition",
-      "Makes, changes, clusters, partitions, pushes, inspects and verifies hopfeed datasets.\n\n"
-      "Example: hopfeed-partition import debian imported\n"
-      "         hopfeed-partition partition imported dataset --parts 2");
+  hopfeed::CommandLine line("hopfeed-partition",
+                            "Makes, changes, clusters, partitions, pushes, inspects and verifies hopfeed "
+                            "datasets, and gathers results "
+                            "computed over them.\n\n"
+                            "Example: hopfeed-partition import debian imported\n"
+                            "         hopfeed-partition partition imported dataset --parts 2");
   hopfeed::add_import(line, choices);
   hopfeed::add_generate(line, choices);
   hopfeed::add_partition(line, choices);
@@ -372,6 +375,7 @@ int main(int argc, char** argv) {
                                });
   hopfeed::add_tune_command(line, choices.tune);
   hopfeed::add_push_command(line, choices.push);
+  hopfeed::add_gather_command(line, choices.gather);
   hopfeed::add_inspect(line, choices);
   hopfeed::add_verify(line, choices);
   hopfeed::stop_on_signals();

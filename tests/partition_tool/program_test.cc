@@ -25,13 +25,13 @@ using testing::ToolResult;
 
 TEST_F(PartitionProgram, EveryCommandHasHelp) {
   for (const char* command : {"", "import ", "import debian ", "import ogb ", "import numpy ", "generate ",
-                              "partition ", "cluster ", "push ", "inspect ", "verify "}) {
+                              "partition ", "cluster ", "push ", "gather ", "inspect ", "verify "}) {
     const ToolResult result = run(std::string(command) + "--help");
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_GT(result.out.size(), 100U) << command;
   }
   for (const char* command : {"import debian", "import ogb", "import numpy", "generate", "partition",
-                              "cluster", "push", "inspect", "verify"}) {
+                              "cluster", "push", "gather", "inspect", "verify"}) {
     EXPECT_NE(run(std::string(command) + " --help").out.find("--json"), std::string::npos) << command;
   }
   const std::string help = run("generate --help").out;
