@@ -6,7 +6,7 @@
 //   FILE.key_offsets.npy   of texts: where each key begins, int64 [n + 1]
 //
 // Each shard is read twice, its ids and then its rows, which go to their places in the file. What is held in
-// memory is a bit and an eighth for each node, 8 bytes a row where keys are texts, and rows on their way
+// memory is a quarter of a byte for each node, 8 bytes a row where keys are texts, and rows on their way
 // (`memory`).
 #pragma once
 #include <cstddef>

@@ -10,7 +10,8 @@ import numpy as np
 from hopfeed.dataset import Dataset
 from hopfeed.errors import InvalidError
 from hopfeed.results.folder import Files
-from hopfeed.results.keys import KeyColumn, as_arrow
+from hopfeed.results.keys import KeyColumn
+from hopfeed.results.parquet import write_table
 
 Array = np.ndarray[Any, Any]
 FORMATS = ("npy", "parquet")
@@ -63,12 +64,4 @@ class Output:
         return {"path": f"{self._below}/{path}", **facts}
 
     def _parquet(self, path: str, rows: Array, ids: Array, keys: dict[str, Array]) -> dict[str, Any]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        columns = {"id": pa.array(ids)}
-        if self.key_kind is not None:
-            columns["key"] = as_arrow(self.key_kind, keys)
-        columns["row"] = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(rows).reshape(-1)), rows.shape[1])
-        table = pa.table(columns)
-        return self._facts(path, self._files.write(self._folder / self._below / path, lambda file: pq.write_table(table, file)))
+        return self._facts(path, self._files.write(self._folder / self._below / path, lambda file: write_table(file, rows, ids, self.key_kind, keys)))
