@@ -1,17 +1,11 @@
 // See python_imports.h.
 #include "partition_tool/program/python_imports.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "core/program/python_package.h"
 
 namespace hopfeed {
 namespace {
@@ -28,22 +22,6 @@ constexpr PythonImport kImports[] = {
     {"snap", "Edge lists as SNAP has them, with their own ids as keys (Python)"},
 };
 
-constexpr int kRefused = 2;
-
-/// Only a package that lacks is told of here; what the import itself says is Python's.
-constexpr const char* kProgram = R"py(
-import sys
-sys.path[:] = [folder for folder in sys.path if folder]  # no module of the folder that the user is in
-try:
-    from hopfeed.tables.__main__ import main
-except ModuleNotFoundError as error:
-    print(f"hopfeed-partition: import {sys.argv[1]} is done by the Python package, and {sys.executable} has "
-          f"no {error.name}: pip install 'hopfeed[tables]', or name a Python that has it (HOPFEED_PYTHON)",
-          file=sys.stderr)
-    sys.exit(2)
-sys.exit(main(sys.argv[1:]))
-)py";
-
 }  // namespace
 
 void add_python_imports(CommandLine& import) {
@@ -55,17 +33,10 @@ void become_python_import(int argc, char** argv) {
   const bool known = std::ranges::any_of(
       kImports, [&](const PythonImport& one) { return std::string_view(argv[2]) == one.name; });
   if (!known) return;
-  const char* const named = std::getenv("HOPFEED_PYTHON");
-  std::string python = named != nullptr && *named != '\0' ? named : "python3", option = "-c", text = kProgram;
-  std::vector<char*> words{python.data(), option.data(), text.data()};
-  words.insert(words.end(), argv + 2, argv + argc);
-  words.push_back(nullptr);
-  ::execvp(python.c_str(), words.data());
-  fmt::print(stderr,
-             "hopfeed-partition: import {} is done by the Python package, and {} cannot be started ({}); "
-             "install Python 3, or name it (HOPFEED_PYTHON)\n",
-             argv[2], python, std::strerror(errno));
-  std::exit(kRefused);
+  become_python({.module = "hopfeed.tables.__main__",
+                 .what = std::string("import ") + argv[2],
+                 .words = {argv + 2, argv + argc}},
+                "hopfeed-partition");
 }
 
 }  // namespace hopfeed

@@ -8,8 +8,8 @@ namespace hopfeed {
 void add_python_imports(CommandLine& import);
 
 /// Where the words are those of such an import, `hopfeed-partition import tables ...`, this process becomes
-/// Python ($HOPFEED_PYTHON, else python3 of PATH), which runs hopfeed.tables with the words behind `import`;
-/// where it cannot, one line says what to install, and the process exits. Otherwise it does nothing.
+/// Python (python_package.h), which runs hopfeed.tables with the words behind `import`. Otherwise it does
+/// nothing.
 void become_python_import(int argc, char** argv);
 
 }  // namespace hopfeed

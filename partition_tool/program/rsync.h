@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "partition_tool/program/child_process.h"
+#include "core/program/child_process.h"
 #include "partition_tool/program/push_plan.h"
 
 namespace hopfeed {

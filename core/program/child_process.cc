@@ -1,5 +1,5 @@
 // See child_process.h.
-#include "partition_tool/program/child_process.h"
+#include "core/program/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
