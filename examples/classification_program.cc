@@ -128,6 +128,52 @@ nlohmann::json options_json(const ClassificationArguments& a, const TrainingOpti
   return json;
 }
 
+TrainingOptions options_of(const ModelDescription& model, TrainingOptions training) {
+  training.loader.batch.fanouts = model.fanouts;
+  training.loader.batch.edge_fanouts = model.edge_fanouts;
+  training.loader.node_type = model.type;
+  training.hidden = model.hidden;
+  training.dropout = model.dropout;
+  training.seed = model.seed;
+  return training;
+}
+
+/// What the options say of a model whose file says nothing.
+ModelDescription described_by_flags(const TrainingOptions& training) {
+  return {.kind = "nodes",
+          .type = training.loader.node_type,
+          .fanouts = training.loader.batch.fanouts,
+          .edge_fanouts = training.loader.batch.edge_fanouts,
+          .hidden = training.hidden,
+          .dropout = training.dropout,
+          .seed = training.seed};
+}
+
+InferenceTask inference_task(const ClassificationArguments& a, const TrainingOptions& training,
+                             const std::filesystem::path& model, torch::Device device) {
+  InferenceTask task{.dataset = training.loader.dataset,
+                     .model = model,
+                     .kind = "nodes",
+                     .peers = training.loader.execution.partitions,
+                     .device = device,
+                     .threads = at::get_num_threads(),
+                     .check_finite = a.training.loader.execution.check_finite,
+                     .of_flags = described_by_flags(training)};
+  task.make = [training, device](const ModelDescription& description, const Dataset& dataset) {
+    TrainingOptions options = options_of(description, training);
+    options.device = device;
+    DatasetMeta meta = dataset.meta();
+    NodeTypeMeta& labelled =
+        meta.node_types[static_cast<std::size_t>(description.type.empty() ? 0 : meta.node_type(description.type))];
+    if (description.classes > 0) labelled.num_classes = description.classes;  // tomorrow's graph need have no labels
+    const std::shared_ptr<NodeClassifier> made = make_model(options, meta);
+    const std::string title = model_title(options, meta);
+    return InferenceTask::Made{.module = made,
+                               .inferred = [made, title, &dataset] { return inferred(*made, dataset, title); }};
+  };
+  return task;
+}
+
 }  // namespace
 
 void add_options(CommandLine& line, ClassificationArguments& a) {
@@ -154,6 +200,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the model on features alone");
+  add_options(line, a.inference);
   add_checkpoint_options(line, t.checkpoint_every, t.keep);
   add_trainer_options(line, a.process);
   line.option(
@@ -170,7 +217,18 @@ void take_options(ClassificationArguments& a) {
   a.owners.take(a.training.loader, a.training.out);
   a.training.loader.batch.validate();
   a.training.local_seeds = a.deal == "local";
+  check(a.inference, a.servers.remote(), a.training.out);
   if (a.servers.remote()) a.training.streams = a.servers.streams(a.training.loader.dataset);
+}
+
+void run_inference(const ClassificationArguments& a) {
+  JsonReport report(a.process.json);
+  if (ranks_here().rank != 0) return;  // one process of a machine computes its partitions
+  const torch::Device device = device_of(a.process);
+  cpu_set_t cores;
+  sched_getaffinity(0, sizeof cores, &cores);
+  at::set_num_threads(CPU_COUNT(&cores));
+  report.write({{"inference", infer(a.inference, inference_task(a, a.training, a.inference.model, device))}});
 }
 
 ModelRun features_alone(TrainingOptions training) {
@@ -226,8 +284,12 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
                    .models = {}};
   for (std::size_t i = 0; i < models.size(); ++i)
     report.models.push_back(here ? evaluate(models[i], results[i]) : report_of(models[i], results[i]));
-  summary.write(to_json(report));
+  nlohmann::json json = to_json(report);
   std::fputs(to_table(report).c_str(), stdout);
+  if (arguments.inference.infer)
+    json["inference"] = infer(arguments.inference,
+                              inference_task(arguments, main, out / (main.name + ".pt"), device));
+  summary.write(json);
 }
 
 }  // namespace hopfeed

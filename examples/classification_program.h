@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/inference_program.h"
 #include "examples/owners_arguments.h"
 #include "examples/training_process.h"
 #include "programs/options/loader_arguments.h"
@@ -18,6 +19,7 @@ struct ClassificationArguments {
   LoaderArguments from_line{training.loader};
   ServerArguments servers{"--data"};
   OwnersArguments owners;  // of programs whose models learn rows
+  InferenceArguments inference;
   std::string deal = "even";
   ProcessArguments process;
   std::string trace;
@@ -36,8 +38,12 @@ struct ModelRun {
 /// Returns the options of a model that sees the seeds' features alone, beside the one of `training`.
 ModelRun features_alone(TrainingOptions training);
 
+/// Infers with the model of --model, and trains nothing. Throws kInvalid naming the option.
+void run_inference(const ClassificationArguments& arguments);
+
 /// Trains the models one after the other on all trainers, infers each over all nodes where the dataset folder
-/// is at hand, and writes table and summary. The last is the model that the run is about.
+/// is at hand, and writes table and summary. The last is the model that the run is about: it is
+/// what --infer takes.
 void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> models);
 
 }  // namespace hopfeed

@@ -87,6 +87,7 @@ void run(Arguments& a) {
                 "--homogeneous is compared with the dataset folder; give --data instead of --servers");
   if (training.loader.batch.fanouts.empty())
     throw Error(ErrorCode::kInvalid, "--fanouts is empty; give a number per hop, one hop at least");
+  if (a.shared.inference.alone()) return run_inference(a.shared);
   std::vector<ModelRun> models;
   if (!a.shared.process.no_baseline) models.push_back(features_alone(training));
   if (!a.homogeneous.empty()) models.push_back(homogeneous_run(a, training));

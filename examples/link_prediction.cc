@@ -1,6 +1,8 @@
 // link_prediction: trains a link predictor (two towers of GraphSAGE layers and an edge classifier,
 // link_model.h) on the links of one edge type, beside the same classifier without the graph, and tells
 // ROC-AUC on held-out links after every epoch. Runs alone or as any number of trainers under torchrun.
+#include <sched.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -9,11 +11,13 @@
 
 #include "core/dataset/given_array.h"
 #include "examples/epoch_report.h"
+#include "examples/inference_program.h"
 #include "examples/link_report.h"
 #include "examples/owners_arguments.h"
 #include "examples/training_process.h"
 #include "programs/options/loader_arguments.h"
 #include "programs/options/server_arguments.h"
+#include "stream/torchrun_environment.h"
 #include "trainer/link_trainer.h"
 #include "trainer/peer_addresses.h"
 
@@ -34,6 +38,7 @@ struct Arguments {
   LoaderArguments from_line{training.loader};
   ServerArguments servers{"--data"};
   OwnersArguments owners;
+  InferenceArguments inference;
   std::filesystem::path test_links;
   ProcessArguments process;
 };
@@ -45,7 +50,7 @@ void add_options(CommandLine& line, Arguments& a) {
   a.servers.add(line);
   line.stands_for("--edge-type", "link");
   line.option("--edge-type", link.edge_type,
-              "Edge type whose links are predicted (listens; user__listens__artist)", {.required = true});
+              "Edge type whose links are predicted (listens; user__listens__artist)");
   line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept",
               {.output = true});
   line.option("--train-split", t.train_split, "Split of the edge type that is learned from");
@@ -62,10 +67,11 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option("--embedding-lr", t.embedding_lr, "That of learned rows");
   a.owners.add(line);
   line.option("--seed", t.seed, "Seed of sampling, negatives, first values and dropout");
-  a.from_line.add(line, {"workers", "graph mode", "gpu graph cache", "gpu cache", "partitions"});
+  a.from_line.add(line, {"workers", "graph mode", "gpu graph cache", "gpu cache", "partitions", "check finite"});
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer", {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the classifier without the graph");
+  add_options(line, a.inference);
   add_checkpoint_options(line, t.checkpoint_every, t.keep);
   add_trainer_options(line, a.process);
   line.option("--json", a.process.json, "Write the summary to this file too", {.output = true});
@@ -145,11 +151,72 @@ LinkModelReport trained(World& world, const Run& run, const LinkRunReport& repor
           .batches_again = result.returns.batches};
 }
 
+LinkModelOptions options_of(const ModelDescription& model, const DatasetMeta& dataset) {
+  BatchOptions batch;
+  batch.fanouts = model.fanouts;
+  batch.edge_fanouts = model.edge_fanouts;
+  return {.dataset = dataset,
+          .batch = batch,
+          .edge_type = model.type,
+          .hidden = model.hidden,
+          .dropout = model.dropout,
+          .seed = model.seed};
+}
+
+/// What the options say of a model whose file says nothing.
+ModelDescription described_by_flags(const LinkTrainingOptions& training) {
+  return {.kind = "links",
+          .type = training.loader.batch.link.edge_type,
+          .fanouts = training.loader.batch.fanouts,
+          .edge_fanouts = training.loader.batch.edge_fanouts,
+          .hidden = training.hidden,
+          .dropout = training.dropout,
+          .seed = training.seed};
+}
+
+InferenceTask inference_task(const Arguments& a, const std::filesystem::path& model, torch::Device device) {
+  const LinkTrainingOptions& training = a.training;
+  InferenceTask task{.dataset = training.loader.dataset,
+                     .model = model,
+                     .kind = "links",
+                     .peers = training.loader.execution.partitions,
+                     .device = device,
+                     .threads = at::get_num_threads(),
+                     .check_finite = training.loader.execution.check_finite,
+                     .of_flags = described_by_flags(training)};
+  task.make = [device](const ModelDescription& description, const Dataset& dataset) {
+    LinkModel made(options_of(description, dataset.meta()));
+    made->to(device);
+    return InferenceTask::Made{.module = made.ptr(), .inferred = [made] { return inferred(*made); }};
+  };
+  return task;
+}
+
+/// Of the cores of this machine; one process of a machine computes its partitions.
+nlohmann::json infer_here(const Arguments& a, const std::filesystem::path& model) {
+  cpu_set_t cores;
+  sched_getaffinity(0, sizeof cores, &cores);
+  at::set_num_threads(CPU_COUNT(&cores));
+  return infer(a.inference, inference_task(a, model, device_of(a.process)));
+}
+
+void run_inference(const Arguments& a) {
+  JsonReport report(a.process.json);
+  const LocalRanks local = local_ranks();
+  if (!local.known || local.rank == 0) report.write({{"inference", infer_here(a, a.inference.model)}});
+}
+
 void run(Arguments& a) {
   LinkTrainingOptions& training = a.training;
   BatchOptions& batch = training.loader.batch;
   a.servers.check(training.loader.dataset);
   if (a.servers.remote()) a.from_line.refuse_of_workers();
+  check(a.inference, a.servers.remote(), training.out);
+  if (a.inference.alone()) {
+    a.from_line.take();
+    return run_inference(a);
+  }
+  require_valid(!batch.link.edge_type.empty(), "--edge-type is required");
   a.from_line.take();
   a.owners.take(training.loader, training.out);
   batch.validate();
@@ -164,7 +231,7 @@ void run(Arguments& a) {
 
   compute_on(device_of(a.process), a.process, training);
   training.loader.execution.gpu.validate(training.loader.execution.num_workers);
-  place_on_cores(a.process.cores, training.loader);
+  const cpu_set_t all_cores = place_on_cores(a.process.cores, training.loader);
   at::set_num_threads(a.process.threads);
   World world(world_options(a.process, training.device));
   share_peers(world, training.loader.execution.partitions);
@@ -180,8 +247,13 @@ void run(Arguments& a) {
                        .models = {}};
   for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run, report));
   if (world.rank() != 0) return;
-  summary.write(to_json(report));
+  nlohmann::json json = to_json(report);
   std::fputs(to_table(report).c_str(), stdout);
+  if (a.inference.infer) {
+    sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: it may use the machine
+    json["inference"] = infer_here(a, training.out / (training.name + ".pt"));
+  }
+  summary.write(json);
 }
 
 }  // namespace

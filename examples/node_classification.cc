@@ -20,6 +20,7 @@ void run(ClassificationArguments& arguments, std::optional<std::int64_t> hops) {
                                          std::to_string(fanouts.size()) + " numbers; give one per hop");
   }
   fanouts.resize(static_cast<std::size_t>(hops.value_or(std::ssize(fanouts))));
+  if (arguments.inference.alone()) return run_inference(arguments);
   std::vector<ModelRun> models;
   if (!arguments.process.no_baseline && !fanouts.empty()) models.push_back(features_alone(training));
   models.push_back({.prefix = "", .training = training});

@@ -39,6 +39,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingProgress, epoch, position, loss_sum, 
 
 namespace {
 
+constexpr const char* kDescription = "hopfeed";  // in a model's file, beside its parameters
+
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
@@ -319,9 +321,20 @@ std::string state_of_checkpoint(const std::filesystem::path& path) {
   });
 }
 
+namespace {
+
+void save_model_to(OutputArchive& archive, const torch::nn::Module& model, const std::string& description) {
+  save_module(model, archive, Rows::kValues);
+  if (!description.empty()) archive.write(kDescription, c10::IValue(description));
+}
+
+}  // namespace
+
 void save_model(const std::filesystem::path& path, const torch::nn::Module& model,
                 const std::string& description) {
-  save_model_bytes(path, model_bytes(model, description));
+  OutputArchive archive;
+  save_model_to(archive, model, description);
+  replace_file(path, archive);
 }
 
 std::string description_text_of_model(const std::filesystem::path& path) {
@@ -343,8 +356,7 @@ void load_model(const std::filesystem::path& path, torch::nn::Module& model) {
 
 std::string model_bytes(const torch::nn::Module& model, const std::string& description) {
   OutputArchive archive;
-  save_module(model, archive, Rows::kValues);
-  if (!description.empty()) archive.write(kDescription, c10::IValue(description));
+  save_model_to(archive, model, description);
   std::ostringstream bytes;
   archive.save_to(bytes);
   return std::move(bytes).str();

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/sha256.h"
+#include "trainer/model_description.h"
 #include "trainer/roc_auc.h"
 #include "worker_mode/local_streams.h"
 

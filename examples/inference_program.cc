@@ -1,0 +1,344 @@
+// See inference_program.h.
+#include "examples/inference_program.h"
+
+#include <torch/version.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "core/base/error.h"
+#include "core/dataset/given_array.h"
+#include "core/program/progress_bar.h"
+#include "core/program/python_package.h"
+#include "core/program/stop_signals.h"
+#include "peers/open_partitions.h"
+#include "results/output_folder.h"
+#include "trainer/checkpoint.h"
+#include "trainer/full_inference.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "a=X,b=Y" by name, in the order given.
+std::vector<std::pair<std::string, std::string>> parse_pairs(const std::string& text, const char* option) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const std::size_t at = part.find('=');
+    require_valid(at != std::string::npos && at > 0 && at + 1 < part.size(),
+                  std::string(option) + ": '" + part + "' is not NAME=PATH");
+    pairs.emplace_back(part.substr(0, at), part.substr(at + 1));
+    begin = end + 1;
+  }
+  return pairs;
+}
+
+struct Target {
+  std::string name;  // embeddings, scores, classes
+  fs::path folder;
+};
+
+std::vector<Target> targets_of(const InferenceArguments& a) {
+  std::vector<Target> targets;
+  for (const auto& [name, path] : parse_pairs(a.write, "--write")) {
+    require_valid(name == "embeddings" || name == "scores" || name == "classes",
+                  "--write: there are no '" + name + "'; give embeddings, scores or classes");
+    const fs::path folder = fs::absolute(path).lexically_normal();
+    for (const Target& other : targets) {
+      require_valid(other.name != name, "--write has " + name + " twice");
+      require_valid(other.folder != folder, "--write has the folder " + path + " twice; give each its own");
+    }
+    targets.push_back({name, folder});
+  }
+  return targets;
+}
+
+/// By node type, which nodes are wanted; empty where all are.
+std::map<int, std::vector<bool>> wanted_nodes(const InferenceArguments& a, const Dataset& dataset,
+                                              const std::vector<int>& results) {
+  std::map<int, std::vector<bool>> wanted;
+  if (a.nodes.empty()) return wanted;
+  std::vector<std::pair<std::string, std::string>> files;
+  if (a.nodes.find('=') != std::string::npos) {
+    files = parse_pairs(a.nodes, "--nodes");
+  } else {
+    require_valid(results.size() == 1,
+                  "--nodes: the model gives results of several node types; give TYPE=FILE");
+    files.emplace_back(dataset.meta().node_types[static_cast<std::size_t>(results.front())].name, a.nodes);
+  }
+  for (const auto& [name, path] : files) {
+    const int type = dataset.meta().node_type(name);
+    require_valid(std::find(results.begin(), results.end(), type) != results.end(),
+                  "--nodes: the model gives no results of node type '" + name + "'");
+    const GivenArray file{fs::path(path)};
+    require_valid(file.shape().size() == 1 && file.has_integers(),
+                  "--nodes: " + path + " is no list of whole numbers, the nodes' original ids");
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(file.count()));
+    file.read_integers(0, ids);
+    std::vector<bool>& nodes = wanted[type];
+    nodes.resize(static_cast<std::size_t>(dataset.num_nodes(type)));
+    for (const std::int64_t id : ids) {
+      require_valid(id >= 0 && id < dataset.num_nodes(type),
+                    "--nodes: " + path + " has " + std::to_string(id) + ", and there are " +
+                        std::to_string(dataset.num_nodes(type)) + " nodes");
+      nodes[static_cast<std::size_t>(id)] = true;
+    }
+  }
+  return wanted;
+}
+
+/// Rows of an output into its folder.
+class WrittenOutput final : public ResultSink {
+ public:
+  WrittenOutput(const Dataset& dataset, RunId run, OutputOptions options, std::vector<OutputType> types,
+                bool softmax)
+      : folder_(dataset, run, std::move(options), std::move(types)), softmax_(softmax) {}
+  Kind kind() const override {
+    return folder_.options().name == "embeddings" ? Kind::kEmbeddings : Kind::kScores;
+  }
+  bool finished() const override { return folder_.finished(); }
+  std::uint64_t disk_bytes() const override { return finished() ? 0 : folder_.bytes(); }
+  void take(const ResultRows& rows) override {
+    const auto type = std::find_if(folder_.types().begin(), folder_.types().end(), [&](const OutputType& t) {
+      return t.node_type == rows.node_type;
+    });
+    folder_.write(*type, rows.partition, rows.number, rows.first, rows.count, converted(rows));
+  }
+  void finish() override { folder_.finish(); }
+  const OutputFolder& folder() const { return folder_; }
+
+ private:
+  const std::byte* converted(const ResultRows& rows) {
+    if (folder_.options().name == "classes") {
+      classes_.resize(static_cast<std::size_t>(rows.count));
+      for (std::int64_t i = 0; i < rows.count; ++i) {
+        const float* const row = rows.rows + i * rows.width;
+        classes_[static_cast<std::size_t>(i)] = std::max_element(row, row + rows.width) - row;
+      }
+      return reinterpret_cast<const std::byte*>(classes_.data());
+    }
+    if (!softmax_ || kind() != Kind::kScores) return reinterpret_cast<const std::byte*>(rows.rows);
+    shares_.assign(rows.rows, rows.rows + rows.count * rows.width);
+    for (std::int64_t i = 0; i < rows.count; ++i) to_shares(shares_.data() + i * rows.width, rows.width);
+    return reinterpret_cast<const std::byte*>(shares_.data());
+  }
+  static void to_shares(float* row, std::int64_t width) {
+    const float most = *std::max_element(row, row + width);
+    float sum = 0;
+    for (std::int64_t f = 0; f < width; ++f) sum += row[f] = std::exp(row[f] - most);
+    for (std::int64_t f = 0; f < width; ++f) row[f] /= sum;
+  }
+
+  OutputFolder folder_;
+  const bool softmax_;
+  std::vector<std::int64_t> classes_;
+  std::vector<float> shares_;
+};
+
+/// The output's signature beside the run: what decides its files.
+std::string signature_of(const InferenceArguments& a, const std::string& name) {
+  std::string text = a.softmax && name == "scores" ? "softmax" : "";
+  if (!a.nodes.empty()) text += (text.empty() ? "" : ", ") + ("nodes of " + a.nodes);
+  return text;
+}
+
+class Inference {
+ public:
+  Inference(const InferenceArguments& arguments, const InferenceTask& task)
+      : a_(arguments), task_(task), targets_(targets_of(arguments)) {}
+
+  nlohmann::json run() {
+    const ModelDescription model = description();
+    dataset_ = open_partitions(task_.dataset, task_.peers, PeersAt::kKnown);
+    InferenceTask::Made made = task_.make(model, *dataset_);
+    load_model(task_.model, *made.module);
+    made.module->eval();
+    const InferredModel inferred = made.inferred();
+    wanted_ = wanted_nodes(a_, *dataset_, inferred.results);
+    const fs::path layers = a_.results.empty() ? targets_.front().folder / ".layers" : a_.results;
+    std::optional<ProgressBar> bar;
+    FullInference inference(inferred, *dataset_,
+                            {.folder = layers,
+                             .memory = a_.memory,
+                             .threads = task_.threads,
+                             .device = task_.device,
+                             .check_finite = task_.check_finite,
+                             .progress = [&](std::uint64_t done, std::uint64_t total) {
+                               stop_if_asked();
+                               bar->set(done, total);
+                             }});
+    const auto outputs = open_outputs(inference, inferred);
+    std::vector<ResultSink*> sinks;
+    for (const auto& output : outputs) sinks.push_back(output.get());
+    tell_disk(inference.disk(sinks), layers);
+    bar.emplace("inference", 1, ProgressBarOptions{.unit = "rows"});
+    const auto begin = std::chrono::steady_clock::now();
+    inference.run(sinks);
+    bar->finish();
+    std::error_code ignored;
+    if (a_.results.empty()) fs::remove_all(layers, ignored);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    for (const Target& target : targets_) to_format(target);
+    return report(inference, outputs, seconds);
+  }
+
+ private:
+  ModelDescription description() const {
+    ModelDescription model = description_in(task_.model);
+    if (model.empty()) {
+      std::fprintf(stderr, "%s says nothing of its model; it is taken to be what the options say\n",
+                   task_.model.c_str());
+      return task_.of_flags;
+    }
+    require_valid(model.kind == task_.kind,
+                  task_.model.string() + " is a model of " + model.kind + ", and this program infers models of " +
+                      task_.kind + "; use " +
+                      (model.kind == "links" ? "link_prediction"
+                                             : "node_classification or hetero_classification"));
+    const DatasetMeta meta = Dataset(task_.dataset, {.some_partitions = task_.peers.on()}).meta();
+    require_fits(model, meta);
+    if (model.fingerprint != meta.fingerprint)
+      std::fprintf(stderr,
+                   "%s was trained on another dataset ('%s'); '%s' has the same types and widths, and it goes on\n",
+                   task_.model.c_str(), model.dataset.c_str(), meta.name.c_str());
+    return model;
+  }
+
+  std::vector<std::unique_ptr<WrittenOutput>> open_outputs(const FullInference& inference,
+                                                           const InferredModel& model) const {
+    std::vector<std::unique_ptr<WrittenOutput>> outputs;
+    for (const Target& target : targets_) {
+      const auto& tables =
+          target.name == "embeddings" ? inference.plan().embeddings : inference.plan().scores;
+      require_valid(!tables.empty(), "--write: the model (" + model.title + ") has no " + target.name +
+                                         "; it has embeddings");
+      std::vector<OutputType> types;
+      for (const std::size_t table : tables) {
+        const InferenceTable& t = inference.plan().tables[table];
+        const auto wanted = wanted_.find(t.node_type);
+        types.push_back({.node_type = t.node_type,
+                         .width = target.name == "classes" ? 1 : t.width,
+                         .wanted = wanted == wanted_.end() ? nullptr : &wanted->second});
+      }
+      const ElementType type = target.name == "classes" ? ElementType::kInt64
+                               : a_.float16             ? ElementType::kFloat16
+                                                        : ElementType::kFloat32;
+      outputs.push_back(std::make_unique<WrittenOutput>(*dataset_, inference.run_id(),
+                                                        OutputOptions{.folder = target.folder,
+                                                                      .name = target.name,
+                                                                      .type = type,
+                                                                      .signature = signature_of(a_, target.name),
+                                                                      .overwrite = a_.overwrite,
+                                                                      .torch = TORCH_VERSION,
+                                                                      .processor = processor_kind()},
+                                                        std::move(types), a_.softmax));
+    }
+    return outputs;
+  }
+
+  static void tell_disk(const InferenceDisk& disk, const fs::path& layers) {
+    std::fprintf(stderr, "inference takes up to %.1f MB of disk for layers in %s, and %.1f MB for its results\n",
+                 static_cast<double>(disk.layers) / 1e6, layers.c_str(),
+                 static_cast<double>(disk.results) / 1e6);
+  }
+
+  void to_format(const Target& target) const {
+    if (a_.format == "parquet")
+      run_python({.module = kResultsModule,
+                  .what = "--format parquet",
+                  .words = {"to-parquet", target.folder.string()}});
+  }
+
+  nlohmann::json report(const FullInference& inference,
+                        const std::vector<std::unique_ptr<WrittenOutput>>& outputs, double seconds) const {
+    nlohmann::json written = nlohmann::json::object();
+    for (const auto& output : outputs) {
+      std::int64_t rows = 0;
+      for (const OutputType& type : output->folder().types()) rows += rows_of(type);
+      const OutputOptions& options = output->folder().options();
+      std::printf("%s of %lld nodes in %s (%.1f s)\n", options.name.c_str(), static_cast<long long>(rows),
+                  options.folder.c_str(), seconds);
+      written[options.name] = {{"folder", options.folder.string()}, {"rows", rows}};
+    }
+    if (inference.left_layers())
+      std::fprintf(stderr, "layers are left in %s for other machines; remove it when these are done\n",
+                   a_.results.c_str());
+    return {{"run", to_text(inference.run_id())},
+            {"seconds", seconds},
+            {"written", std::move(written)},
+            {"format", a_.format},
+            {"partitions", dataset_->partitions()}};
+  }
+  std::int64_t rows_of(const OutputType& type) const {
+    std::int64_t rows = 0;
+    for (const int part : dataset_->partitions()) {
+      const OriginalIds ids = dataset_->original_ids(type.node_type, part);
+      for (std::int64_t i = 0; i < ids.count; ++i)
+        rows += type.wanted == nullptr || (*type.wanted)[static_cast<std::size_t>(ids.first[i * ids.stride])];
+    }
+    return rows;
+  }
+
+  const InferenceArguments& a_;
+  const InferenceTask& task_;
+  const std::vector<Target> targets_;
+  std::unique_ptr<Dataset> dataset_;
+  std::map<int, std::vector<bool>> wanted_;
+};
+
+}  // namespace
+
+void add_options(CommandLine& line, InferenceArguments& a) {
+  line.flag("--infer", a.infer,
+            "Compute every node's rows, exactly, and write them (--write); behind the training, or alone with "
+            "--model");
+  line.option("--model", a.model, "Infer with this trained model (model.pt), and train nothing");
+  line.option("--write", a.write,
+              "What to write where: embeddings=DIR,scores=DIR,classes=DIR, those that are wanted",
+              {.output = true});
+  line.option("--format", a.format, "Of the files: npy, or parquet (by the Python package)",
+              {.one_of = {"npy", "parquet"}});
+  line.option("--nodes", a.nodes,
+              "Write these nodes alone: a .npy file of original ids, or TYPE=FILE for each node type");
+  line.flag("--softmax", a.softmax, "Write scores as shares that sum up to 1, not as logits");
+  line.flag("--float16", a.float16, "Write embeddings and scores in float16");
+  line.size_option("--memory", a.memory, "Memory for the rows that a layer reads; more is read in slices");
+  line.option("--results", a.results,
+              "Folder for layers between, which hopfeed-server --results serves to other machines; default: "
+              "within the first folder of --write",
+              {.output = true});
+  line.flag("--overwrite", a.overwrite, "Remove the results of another run in these folders");
+}
+
+void check(const InferenceArguments& a, bool remote, const fs::path& out) {
+  if (!a.infer) {
+    for (const auto& [given, name] : {std::pair{!a.model.empty(), "--model"}, {!a.write.empty(), "--write"}})
+      require_valid(!given, std::string(name) + " goes with --infer");
+    return;
+  }
+  require_valid(!remote, "--infer reads the whole graph, which --servers do not give; run it with --data on a "
+                         "machine that has the dataset, or some of its partitions (--peers)");
+  require_valid(!a.write.empty(), "--infer needs --write, as embeddings=DIR,scores=DIR");
+  require_valid(!a.model.empty() || !out.empty(),
+                "--infer needs a model: --model FILE, or --out where it follows a training");
+  std::error_code error;
+  if (!a.model.empty() && !fs::exists(a.model, error))
+    throw Error(ErrorCode::kNotFound, "--model: there is no file " + a.model.string());
+  targets_of(a);
+  if (a.format == "parquet")
+    run_python({.module = kResultsModule, .what = "--format parquet", .words = {"check"}});
+}
+
+nlohmann::json infer(const InferenceArguments& arguments, const InferenceTask& task) {
+  return Inference(arguments, task).run();
+}
+
+}  // namespace hopfeed

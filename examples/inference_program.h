@@ -1,0 +1,59 @@
+// The programs that train also infer: exact results of all nodes from a trained model, written for others.
+// This is what they share: options, which folders results go to, and the run.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/dataset/dataset.h"
+#include "core/program/command_line.h"
+#include "peers/peer_options.h"
+#include "trainer/inference_plan.h"
+#include "trainer/model_description.h"
+
+namespace hopfeed {
+
+/// InferenceArguments are the options of inference that all of them have.
+struct InferenceArguments {
+  bool infer = false, softmax = false, float16 = false, overwrite = false;
+  std::filesystem::path model, results;
+  std::string write, nodes, format = "npy";
+  std::size_t memory = std::size_t{4} << 30;
+
+  /// Returns whether nothing is trained: the model is that of --model.
+  bool alone() const { return infer && !model.empty(); }
+};
+void add_options(CommandLine& line, InferenceArguments& arguments);
+
+/// What a program knows of its inference beside the options.
+struct InferenceTask {
+  std::filesystem::path dataset, model;  // folder, and file
+  std::string kind;                      // of models that the program takes: "nodes", "links"
+  PeerOptions peers;                     // of the other partitions
+  torch::Device device = torch::kCPU;
+  int threads = 1;
+  bool check_finite = false;
+  /// Makes the model of a description for a dataset, untrained, and returns it with what inference needs of
+  /// it.
+  struct Made {
+    std::shared_ptr<torch::nn::Module> module;
+    std::function<InferredModel()> inferred;  // once it has its parameters
+  };
+  std::function<Made(const ModelDescription&, const Dataset&)> make;
+  /// What old files, which say nothing of their model, are of: by the command line.
+  ModelDescription of_flags;
+};
+
+/// Throws kInvalid where options do not go together, before anything is opened or trained. `remote`: batches
+/// come from servers; `out` is where a training leaves its model.
+void check(const InferenceArguments& arguments, bool remote, const std::filesystem::path& out);
+
+/// Infers and writes. Returns what the summary says of it; tells what it does on standard error.
+nlohmann::json infer(const InferenceArguments& arguments, const InferenceTask& task);
+
+}  // namespace hopfeed
