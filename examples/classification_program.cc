@@ -163,13 +163,14 @@ InferenceTask inference_task(const ClassificationArguments& a, const TrainingOpt
     TrainingOptions options = options_of(description, training);
     options.device = device;
     DatasetMeta meta = dataset.meta();
-    NodeTypeMeta& labelled =
-        meta.node_types[static_cast<std::size_t>(description.type.empty() ? 0 : meta.node_type(description.type))];
-    if (description.classes > 0) labelled.num_classes = description.classes;  // tomorrow's graph need have no labels
+    NodeTypeMeta& labelled = meta.node_types[static_cast<std::size_t>(
+        description.type.empty() ? 0 : meta.node_type(description.type))];
+    if (description.classes > 0)
+      labelled.num_classes = description.classes;  // tomorrow's graph need have no labels
     const std::shared_ptr<NodeClassifier> made = make_model(options, meta);
     const std::string title = model_title(options, meta);
-    return InferenceTask::Made{.module = made,
-                               .inferred = [made, title, &dataset] { return inferred(*made, dataset, title); }};
+    return InferenceTask::Made{
+        .module = made, .inferred = [made, title, &dataset] { return inferred(*made, dataset, title); }};
   };
   return task;
 }
@@ -287,8 +288,8 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   nlohmann::json json = to_json(report);
   std::fputs(to_table(report).c_str(), stdout);
   if (arguments.inference.infer)
-    json["inference"] = infer(arguments.inference,
-                              inference_task(arguments, main, out / (main.name + ".pt"), device));
+    json["inference"] =
+        infer(arguments.inference, inference_task(arguments, main, out / (main.name + ".pt"), device));
   summary.write(json);
 }
 

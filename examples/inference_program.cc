@@ -107,9 +107,8 @@ class WrittenOutput final : public ResultSink {
   bool finished() const override { return folder_.finished(); }
   std::uint64_t disk_bytes() const override { return finished() ? 0 : folder_.bytes(); }
   void take(const ResultRows& rows) override {
-    const auto type = std::find_if(folder_.types().begin(), folder_.types().end(), [&](const OutputType& t) {
-      return t.node_type == rows.node_type;
-    });
+    const auto type = std::find_if(folder_.types().begin(), folder_.types().end(),
+                                   [&](const OutputType& t) { return t.node_type == rows.node_type; });
     folder_.write(*type, rows.partition, rows.number, rows.first, rows.count, converted(rows));
   }
   void finish() override { folder_.finish(); }
@@ -198,17 +197,18 @@ class Inference {
                    task_.model.c_str());
       return task_.of_flags;
     }
-    require_valid(model.kind == task_.kind,
-                  task_.model.string() + " is a model of " + model.kind + ", and this program infers models of " +
-                      task_.kind + "; use " +
-                      (model.kind == "links" ? "link_prediction"
-                                             : "node_classification or hetero_classification"));
+    require_valid(
+        model.kind == task_.kind,
+        task_.model.string() + " is a model of " + model.kind + ", and this program infers models of " +
+            task_.kind + "; use " +
+            (model.kind == "links" ? "link_prediction" : "node_classification or hetero_classification"));
     const DatasetMeta meta = Dataset(task_.dataset, {.some_partitions = task_.peers.on()}).meta();
     require_fits(model, meta);
     if (model.fingerprint != meta.fingerprint)
-      std::fprintf(stderr,
-                   "%s was trained on another dataset ('%s'); '%s' has the same types and widths, and it goes on\n",
-                   task_.model.c_str(), model.dataset.c_str(), meta.name.c_str());
+      std::fprintf(
+          stderr,
+          "%s was trained on another dataset ('%s'); '%s' has the same types and widths, and it goes on\n",
+          task_.model.c_str(), model.dataset.c_str(), meta.name.c_str());
     return model;
   }
 
@@ -218,8 +218,8 @@ class Inference {
     for (const Target& target : targets_) {
       const auto& tables =
           target.name == "embeddings" ? inference.plan().embeddings : inference.plan().scores;
-      require_valid(!tables.empty(), "--write: the model (" + model.title + ") has no " + target.name +
-                                         "; it has embeddings");
+      require_valid(!tables.empty(),
+                    "--write: the model (" + model.title + ") has no " + target.name + "; it has embeddings");
       std::vector<OutputType> types;
       for (const std::size_t table : tables) {
         const InferenceTable& t = inference.plan().tables[table];
@@ -231,23 +231,24 @@ class Inference {
       const ElementType type = target.name == "classes" ? ElementType::kInt64
                                : a_.float16             ? ElementType::kFloat16
                                                         : ElementType::kFloat32;
-      outputs.push_back(std::make_unique<WrittenOutput>(*dataset_, inference.run_id(),
-                                                        OutputOptions{.folder = target.folder,
-                                                                      .name = target.name,
-                                                                      .type = type,
-                                                                      .signature = signature_of(a_, target.name),
-                                                                      .overwrite = a_.overwrite,
-                                                                      .torch = TORCH_VERSION,
-                                                                      .processor = processor_kind()},
-                                                        std::move(types), a_.softmax));
+      outputs.push_back(
+          std::make_unique<WrittenOutput>(*dataset_, inference.run_id(),
+                                          OutputOptions{.folder = target.folder,
+                                                        .name = target.name,
+                                                        .type = type,
+                                                        .signature = signature_of(a_, target.name),
+                                                        .overwrite = a_.overwrite,
+                                                        .torch = TORCH_VERSION,
+                                                        .processor = processor_kind()},
+                                          std::move(types), a_.softmax));
     }
     return outputs;
   }
 
   static void tell_disk(const InferenceDisk& disk, const fs::path& layers) {
-    std::fprintf(stderr, "inference takes up to %.1f MB of disk for layers in %s, and %.1f MB for its results\n",
-                 static_cast<double>(disk.layers) / 1e6, layers.c_str(),
-                 static_cast<double>(disk.results) / 1e6);
+    std::fprintf(
+        stderr, "inference takes up to %.1f MB of disk for layers in %s, and %.1f MB for its results\n",
+        static_cast<double>(disk.layers) / 1e6, layers.c_str(), static_cast<double>(disk.results) / 1e6);
   }
 
   void to_format(const Target& target) const {
@@ -297,9 +298,10 @@ class Inference {
 }  // namespace
 
 void add_options(CommandLine& line, InferenceArguments& a) {
-  line.flag("--infer", a.infer,
-            "Compute every node's rows, exactly, and write them (--write); behind the training, or alone with "
-            "--model");
+  line.flag(
+      "--infer", a.infer,
+      "Compute every node's rows, exactly, and write them (--write); behind the training, or alone with "
+      "--model");
   line.option("--model", a.model, "Infer with this trained model (model.pt), and train nothing");
   line.option("--write", a.write,
               "What to write where: embeddings=DIR,scores=DIR,classes=DIR, those that are wanted",
@@ -324,8 +326,9 @@ void check(const InferenceArguments& a, bool remote, const fs::path& out) {
       require_valid(!given, std::string(name) + " goes with --infer");
     return;
   }
-  require_valid(!remote, "--infer reads the whole graph, which --servers do not give; run it with --data on a "
-                         "machine that has the dataset, or some of its partitions (--peers)");
+  require_valid(!remote,
+                "--infer reads the whole graph, which --servers do not give; run it with --data on a "
+                "machine that has the dataset, or some of its partitions (--peers)");
   require_valid(!a.write.empty(), "--infer needs --write, as embeddings=DIR,scores=DIR");
   require_valid(!a.model.empty() || !out.empty(),
                 "--infer needs a model: --model FILE, or --out where it follows a training");

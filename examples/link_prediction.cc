@@ -67,7 +67,8 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option("--embedding-lr", t.embedding_lr, "That of learned rows");
   a.owners.add(line);
   line.option("--seed", t.seed, "Seed of sampling, negatives, first values and dropout");
-  a.from_line.add(line, {"workers", "graph mode", "gpu graph cache", "gpu cache", "partitions", "check finite"});
+  a.from_line.add(line,
+                  {"workers", "graph mode", "gpu graph cache", "gpu cache", "partitions", "check finite"});
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer", {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the classifier without the graph");

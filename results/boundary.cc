@@ -24,8 +24,8 @@ RankedSet boundary_of(const Dataset& dataset, int source_type, std::span<const i
 }
 
 void fetch_boundary(const RunFolder& folder, const LayerName& name, const RankedSet& boundary,
-                    std::span<const std::int64_t> offsets, std::int64_t row_bytes,
-                    std::int64_t shard_height, const BoundaryFetch& fetch) {
+                    std::span<const std::int64_t> offsets, std::int64_t row_bytes, std::int64_t shard_height,
+                    const BoundaryFetch& fetch) {
   std::vector<std::int64_t> ids;
   std::vector<std::byte> rows;
   std::vector<std::uint32_t> numbers;

@@ -24,7 +24,7 @@ using BoundaryFetch = std::function<void(int partition, std::span<const std::uin
 /// Fetches the rows of a boundary that are not in the folder yet. They lie there as shards of partition 0, by
 /// rising id, of `shard_height` rows each.
 void fetch_boundary(const RunFolder& folder, const LayerName& name, const RankedSet& boundary,
-                    std::span<const std::int64_t> offsets, std::int64_t row_bytes,
-                    std::int64_t shard_height, const BoundaryFetch& fetch);
+                    std::span<const std::int64_t> offsets, std::int64_t row_bytes, std::int64_t shard_height,
+                    const BoundaryFetch& fetch);
 
 }  // namespace hopfeed

@@ -18,7 +18,9 @@ namespace {
 
 constexpr std::string_view kEnding = ".rows";
 
-std::uint64_t checksum_of(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::uint64_t checksum_of(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 std::uint64_t checksum_of(const ShardFoot& foot) { return XXH3_64bits(&foot, offsetof(ShardFoot, of_foot)); }
 

@@ -60,7 +60,9 @@ struct LayerFolder {
   RunId run;
   Sync sync = Sync::kYes;  // of what is written
 
-  std::filesystem::path table_folder(const LayerName& name) const { return path / name.table / name.node_type; }
+  std::filesystem::path table_folder(const LayerName& name) const {
+    return path / name.table / name.node_type;
+  }
   std::filesystem::path shard_path(const LayerName& name, int partition, std::int64_t first) const;
 
   /// Writes a shard: synced, then renamed. Throws kNoSpace or kIo naming it; nothing is left of it then.

@@ -134,8 +134,8 @@ void OutputFolder::begin() {
     finished_ = has_manifest && before == ours;
     if (before == ours) return;
     if (!options_.overwrite)
-      throw Error(ErrorCode::kInvalid, folder.string() +
-                                           " has results of another run; give --overwrite or another folder");
+      throw Error(ErrorCode::kInvalid,
+                  folder.string() + " has results of another run; give --overwrite or another folder");
     std::error_code error;
     fs::remove(folder / kManifest, error);  // first: what is left without it is no result
     const auto output = before["output"].get<std::string>();
@@ -172,7 +172,8 @@ OutputFolder::File OutputFolder::put(const std::string& kind, const std::string&
   XXH3_64bits_reset(hash);
   XXH3_64bits_update(hash, head.data(), head.size());
   XXH3_64bits_update(hash, bytes.data(), bytes.size());
-  const File file{.kind = kind, .path = path, .bytes = head.size() + bytes.size(), .xxh3 = XXH3_64bits_digest(hash)};
+  const File file{
+      .kind = kind, .path = path, .bytes = head.size() + bytes.size(), .xxh3 = XXH3_64bits_digest(hash)};
   XXH3_freeState(hash);
   if (is_there(whole)) {
     const MappedFile there(whole);
@@ -195,7 +196,9 @@ void OutputFolder::put_keys(Shard& shard, const std::string& below, std::span<co
   if (!keys) return;
   const std::int64_t count = std::ssize(ids);
   std::vector<std::byte> bytes;
-  const auto append = [&](std::span<const std::byte> more) { bytes.insert(bytes.end(), more.begin(), more.end()); };
+  const auto append = [&](std::span<const std::byte> more) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  };
   if (keys->type() == KeyType::kInt64) {
     for (const std::int64_t id : ids) {
       const std::int64_t key = keys->number(id);
@@ -240,7 +243,8 @@ void OutputFolder::write(const OutputType& type, int partition, std::int64_t num
   }
   if (type.wanted != nullptr) rows = kept.data();
   const NodeTypeMeta& node = dataset_.meta().node_types[static_cast<std::size_t>(type.node_type)];
-  const std::string below = fmt::format("{}/{}/part-{:04d}-{:05d}", options_.name, node.name, partition, number);
+  const std::string below =
+      fmt::format("{}/{}/part-{:04d}-{:05d}", options_.name, node.name, partition, number);
   Shard shard{.node_type = type.node_type, .partition = partition, .rows = std::ssize(ids), .files = {}};
   const std::vector<std::byte> stored =
       converted(rows, ids.size() * static_cast<std::size_t>(type.width), options_.type);
@@ -270,11 +274,12 @@ std::string OutputFolder::manifest() const {
     for (const File& file : shard.files)
       files[file.kind] = {
           {"path", file.path}, {"bytes", file.bytes}, {"xxh3", fmt::format("{:016x}", file.xxh3)}};
-    shards.push_back({{"output", options_.name},
-                      {"node_type", dataset_.meta().node_types[static_cast<std::size_t>(shard.node_type)].name},
-                      {"partition", shard.partition},
-                      {"rows", shard.rows},
-                      {"files", std::move(files)}});
+    shards.push_back(
+        {{"output", options_.name},
+         {"node_type", dataset_.meta().node_types[static_cast<std::size_t>(shard.node_type)].name},
+         {"partition", shard.partition},
+         {"rows", shard.rows},
+         {"files", std::move(files)}});
   }
   return json_text({{"format", "hopfeed-results"},
                     {"version", 1},

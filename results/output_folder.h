@@ -19,11 +19,11 @@ namespace hopfeed {
 
 struct OutputOptions {
   std::filesystem::path folder;
-  std::string name;                           // "embeddings", "scores", "classes"
-  ElementType type = ElementType::kFloat32;   // of the files: float32, float16 or int64
-  std::string signature;                      // what decides the files beside the run: which nodes, softmax
-  bool overwrite = false;                     // removes the results of another run
-  std::string torch = {}, processor = {};     // for the manifest
+  std::string name;                          // "embeddings", "scores", "classes"
+  ElementType type = ElementType::kFloat32;  // of the files: float32, float16 or int64
+  std::string signature;                     // what decides the files beside the run: which nodes, softmax
+  bool overwrite = false;                    // removes the results of another run
+  std::string torch = {}, processor = {};    // for the manifest
 };
 
 /// OutputType are the results of one node type.
@@ -51,8 +51,8 @@ class OutputFolder {
 
   /// Writes rows of a type: the `number`-th shard of a partition, its rows from `first` on, float32 (or
   /// int64) and `width` of them each. Files that are there already stay as they are.
-  void write(const OutputType& type, int partition, std::int64_t number, std::int64_t first, std::int64_t count,
-             const std::byte* rows);
+  void write(const OutputType& type, int partition, std::int64_t number, std::int64_t first,
+             std::int64_t count, const std::byte* rows);
   /// Writes the manifest. Nothing is written behind it.
   void finish();
 

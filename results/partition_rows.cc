@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kPage = 4'096;
 
 [[noreturn]] void throw_gap(const std::filesystem::path& path) {
-  throw Error(ErrorCode::kCorrupt, path.string() + " is gone, or not as large as its rows; remove the folder " +
+  throw Error(ErrorCode::kCorrupt, path.string() +
+                                       " is gone, or not as large as its rows; remove the folder " +
                                        "of layers, and all is computed anew");
 }
 
@@ -29,7 +30,8 @@ PartitionRows::PartitionRows(const LayerFolder& folder, const LayerName& name, i
   // Behind the rows there is room for the last shard's foot.
   bytes_ = (bytes_ + sizeof(ShardFoot) + kPage - 1) / kPage * kPage;
   void* const room = ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) throw_errno("no addresses for the rows of " + folder.table_folder(name).string(), errno);
+  if (room == MAP_FAILED)
+    throw_errno("no addresses for the rows of " + folder.table_folder(name).string(), errno);
   data_ = static_cast<std::byte*>(room);
   try {
     std::int64_t next = 0;

@@ -21,7 +21,6 @@ constexpr std::int64_t shard_rows(std::int64_t row_bytes, std::int64_t shard_byt
 
 class PartitionRows {
  public:
-
   /// Each shard is read once for its checksum. Throws kCorrupt naming a shard that is not there, or damaged.
   PartitionRows(const LayerFolder& folder, const LayerName& name, int partition, std::int64_t rows,
                 std::int64_t row_bytes);

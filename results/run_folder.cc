@@ -58,8 +58,8 @@ OwnedFd locked(const std::filesystem::path& folder) {
   struct flock lock = whole(F_WRLCK);
   if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0) return file;
   if (errno == EAGAIN || errno == EACCES)
-    throw Error(ErrorCode::kBusy, "another run computes in " + folder.string() +
-                                      "; wait for it, or give another folder");
+    throw Error(ErrorCode::kBusy,
+                "another run computes in " + folder.string() + "; wait for it, or give another folder");
   throw_errno("cannot lock " + path.string(), errno);
 }
 

@@ -75,8 +75,8 @@ SlicedMeans::SlicedMeans(const Dataset& dataset, const TableRows& sources, int e
     if (dataset.has_partition(p)) rows_ += csc.parts[static_cast<std::size_t>(p)].num_rows;
   }
   const std::uint64_t a_column = static_cast<std::uint64_t>(sources.count()) * sizeof(float);
-  const std::int64_t columns =
-      std::min<std::int64_t>(width_, static_cast<std::int64_t>(memory / std::max<std::uint64_t>(a_column, 1)));
+  const std::int64_t columns = std::min<std::int64_t>(
+      width_, static_cast<std::int64_t>(memory / std::max<std::uint64_t>(a_column, 1)));
   if (columns == 0)
     throw Error(ErrorCode::kNoSpace, "one column of the rows takes " + std::to_string(a_column >> 20) +
                                          " MiB, and the memory is " + std::to_string(memory >> 20) +
@@ -103,8 +103,7 @@ SlicedMeans::~SlicedMeans() {
 
 void SlicedMeans::compute(const Dataset& dataset, const TableRows& sources, int edge_type, const Slice& slice,
                           int threads) const {
-  const std::unique_ptr<float[]> memory(
-      new float[static_cast<std::size_t>(sources.count() * slice.width())]);
+  const std::unique_ptr<float[]> memory(new float[static_cast<std::size_t>(sources.count() * slice.width())]);
   const SourceRows columns = columns_of(sources.rows(), slice.begin, slice.end, threads, memory.get());
   const CscView csc = dataset.csc(edge_type);
   for (const int part : dataset.partitions()) {
@@ -112,22 +111,26 @@ void SlicedMeans::compute(const Dataset& dataset, const TableRows& sources, int 
     const std::int64_t first = rows_ * slice.begin + firsts_[static_cast<std::size_t>(part)] * slice.width();
     parallel_ranges(threads, (rows + kRowsAtOnce - 1) / kRowsAtOnce,
                     [&](int, std::int64_t begin_block, std::int64_t end_block) {
-      std::vector<float> means(static_cast<std::size_t>(kRowsAtOnce * slice.width()));
-      for (std::int64_t block = begin_block; block < end_block; ++block) {
-        const std::int64_t begin = block * kRowsAtOnce, end = std::min(rows, begin + kRowsAtOnce);
-        mean_of_sources(columns, csc, {.part = part, .begin = begin, .end = end}, means.data(), slice.width());
-        std::span<const std::byte> left =
-            std::as_bytes(std::span(means).first(static_cast<std::size_t>((end - begin) * slice.width())));
-        auto at = static_cast<off_t>((first + begin * slice.width()) * static_cast<std::int64_t>(sizeof(float)));
-        while (!left.empty()) {
-          const ssize_t written = ::pwrite(file_.get(), left.data(), left.size(), at);
-          if (written < 0 && errno != EINTR) throw_errno("cannot write means to the folder of layers", errno);
-          if (written <= 0) continue;
-          left = left.subspan(static_cast<std::size_t>(written));
-          at += written;
-        }
-      }
-    });
+                      std::vector<float> means(static_cast<std::size_t>(kRowsAtOnce * slice.width()));
+                      for (std::int64_t block = begin_block; block < end_block; ++block) {
+                        const std::int64_t begin = block * kRowsAtOnce,
+                                           end = std::min(rows, begin + kRowsAtOnce);
+                        mean_of_sources(columns, csc, {.part = part, .begin = begin, .end = end},
+                                        means.data(), slice.width());
+                        std::span<const std::byte> left = std::as_bytes(
+                            std::span(means).first(static_cast<std::size_t>((end - begin) * slice.width())));
+                        auto at = static_cast<off_t>((first + begin * slice.width()) *
+                                                     static_cast<std::int64_t>(sizeof(float)));
+                        while (!left.empty()) {
+                          const ssize_t written = ::pwrite(file_.get(), left.data(), left.size(), at);
+                          if (written < 0 && errno != EINTR)
+                            throw_errno("cannot write means to the folder of layers", errno);
+                          if (written <= 0) continue;
+                          left = left.subspan(static_cast<std::size_t>(written));
+                          at += written;
+                        }
+                      }
+                    });
   }
 }
 

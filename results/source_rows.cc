@@ -18,9 +18,10 @@ constexpr std::int64_t kAhead = 8;  // rows that are asked for before they are a
 constexpr std::int64_t kLineBytes = 64, kMostLines = 16;
 
 [[noreturn]] void throw_corrupt(const RowsOfPart& rows, const char* what) {
-  throw Error(ErrorCode::kCorrupt,
-              fmt::format("{} of partition {}, rows {} to {}: outside the graph; run hopfeed-partition verify",
-                          what, rows.part, rows.begin, rows.end));
+  throw Error(
+      ErrorCode::kCorrupt,
+      fmt::format("{} of partition {}, rows {} to {}: outside the graph; run hopfeed-partition verify", what,
+                  rows.part, rows.begin, rows.end));
 }
 
 template <class Number>

@@ -179,7 +179,8 @@ struct FullInference::Impl {
   /// Whether another machine may still ask for rows of a table. That of features is asked of the dataset.
   bool peers_want(std::size_t table) const {
     const InferenceTable& t = plan.tables[table];
-    if (dataset.whole() || t.kind == InferenceTable::Kind::kFeatures || !is_read_over_edges(table)) return false;
+    if (dataset.whole() || t.kind == InferenceTable::Kind::kFeatures || !is_read_over_edges(table))
+      return false;
     for (int part = 0; part < dataset.meta().partitions; ++part)
       if (!dataset.has_partition(part) && !folder->fetched(t.name, part)) return true;
     return false;
@@ -205,7 +206,8 @@ struct FullInference::Impl {
       disk.layers = std::max(disk.layers, alive);
       for (std::size_t t = 0; t < plan.tables.size(); ++t) {
         const InferenceTable& table = plan.tables[t];
-        if (table.kind == InferenceTable::Kind::kFeatures || plan.last_use(t) != static_cast<int>(s)) continue;
+        if (table.kind == InferenceTable::Kind::kFeatures || plan.last_use(t) != static_cast<int>(s))
+          continue;
         alive -= rows_here(table.node_type) * static_cast<std::uint64_t>(table.row_bytes);
       }
     }
@@ -260,7 +262,8 @@ struct FullInference::Impl {
       if (options.peers == nullptr) dataset.require_peers(part);
       options.peers->fetch(run_id, t.name, part, rows, t.row_bytes, out);
     };
-    fetch_boundary(*folder, t.name, boundaries[table], offsets(t.node_type), t.row_bytes, height_of(t), fetched);
+    fetch_boundary(*folder, t.name, boundaries[table], offsets(t.node_type), t.row_bytes, height_of(t),
+                   fetched);
     if (t.kind != InferenceTable::Kind::kFeatures && options.peers != nullptr)
       options.peers->note_fetched(run_id, t.name);
   }
@@ -272,7 +275,8 @@ struct FullInference::Impl {
   };
   RowTerm self_term(const InferenceTerm& term, const TableRows& table) const {
     const SourceRows& rows = table.rows();
-    const bool check = options.check_finite && plan.tables[term.table].kind == InferenceTable::Kind::kFeatures;
+    const bool check =
+        options.check_finite && plan.tables[term.table].kind == InferenceTable::Kind::kFeatures;
     return {.write =
                 [this, &table, &rows, check, type = plan.tables[term.table].node_type](
                     int part, std::int64_t begin, std::int64_t end, float* out, std::int64_t stride) {
@@ -286,8 +290,7 @@ struct FullInference::Impl {
   }
   void require_finite(int type, int part, std::int64_t row, const float* values, std::int64_t width) const {
     if (std::all_of(values, values + width, [](float value) { return std::isfinite(value); })) return;
-    const std::int64_t id =
-        dataset.original_id(type, offsets(type)[static_cast<std::size_t>(part)] + row);
+    const std::int64_t id = dataset.original_id(type, offsets(type)[static_cast<std::size_t>(part)] + row);
     throw Error(ErrorCode::kInvalid, "features of node " + std::to_string(id) + " of type '" +
                                          dataset.meta().node_types[static_cast<std::size_t>(type)].name +
                                          "' are not finite; leave --check-finite out, or import others");
@@ -296,10 +299,11 @@ struct FullInference::Impl {
     const CscView csc = dataset.csc(term.edge_type);
     RowTerm made{.write = {}, .width = table.rows().width, .weight = term.weight};
     if (table.bytes() > options.memory) {
-      reads.means.push_back(std::make_unique<SlicedMeans>(
-          dataset, table, term.edge_type, folder->path(), options.memory, options.threads, [this] { tell(0); }));
-      made.write = [means = reads.means.back().get()](int part, std::int64_t begin, std::int64_t end, float* out,
-                                                      std::int64_t stride) {
+      reads.means.push_back(std::make_unique<SlicedMeans>(dataset, table, term.edge_type, folder->path(),
+                                                          options.memory, options.threads,
+                                                          [this] { tell(0); }));
+      made.write = [means = reads.means.back().get()](int part, std::int64_t begin, std::int64_t end,
+                                                      float* out, std::int64_t stride) {
         means->write(part, begin, end, out, stride);
       };
     } else {
@@ -312,7 +316,8 @@ struct FullInference::Impl {
   }
   RowProducts products(const InferenceStage& stage, Reads& reads) {
     std::vector<RowTerm> terms;
-    for (const InferenceTerm& term : stage.terms) {  // with edges first: a table is then opened with its boundary
+    for (const InferenceTerm& term :
+         stage.terms) {  // with edges first: a table is then opened with its boundary
       if (term.edge_type >= 0 && !reads.tables.contains(term.table))
         reads.tables[term.table] = open(term.table, true);
     }
@@ -342,8 +347,7 @@ struct FullInference::Impl {
           std::swap(next, written);
           writing = std::async(std::launch::async, [this, &table, &written, part, first, count] {
             folder->layers().write(
-                table.name,
-                {.partition = part, .first = first, .count = count, .row_bytes = table.row_bytes},
+                table.name, {.partition = part, .first = first, .count = count, .row_bytes = table.row_bytes},
                 std::as_bytes(std::span(written).first(static_cast<std::size_t>(count * table.width))));
           });
         }
@@ -372,9 +376,10 @@ struct FullInference::Impl {
       torch::Tensor ids = torch::arange(first + begin, first + end, torch::kInt64);
       if (!embedding->at_owners()) {
         const torch::Tensor dataset_ids = ids.clone();
-        dataset.original_ids(table.node_type,
-                             {dataset_ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())},
-                             ids.mutable_data_ptr<std::int64_t>());
+        dataset.original_ids(
+            table.node_type,
+            {dataset_ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())},
+            ids.mutable_data_ptr<std::int64_t>());
       }
       const torch::Tensor rows = embedding->forward(ids).contiguous();
       std::copy_n(rows.const_data_ptr<float>(), rows.numel(), out);
@@ -388,10 +393,12 @@ struct FullInference::Impl {
     const InferenceTable& t = plan.tables[table];
     const std::unique_ptr<TableRows> rows = open(table, false);
     const std::int64_t width = t.width;
-    const std::int64_t height = shard_rows(width * static_cast<std::int64_t>(sizeof(float)), options.shard_bytes);
+    const std::int64_t height =
+        shard_rows(width * static_cast<std::int64_t>(sizeof(float)), options.shard_bytes);
     std::vector<float> values;
     for (const int part : dataset.partitions()) {
-      for (std::int64_t first = 0, number = 0; first < rows_of(t.node_type, part); first += height, ++number) {
+      for (std::int64_t first = 0, number = 0; first < rows_of(t.node_type, part);
+           first += height, ++number) {
         const std::int64_t count = std::min(height, rows_of(t.node_type, part) - first);
         values.resize(static_cast<std::size_t>(count * width));
         for (std::int64_t row = 0; row < count; ++row)

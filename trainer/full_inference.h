@@ -23,8 +23,8 @@
 namespace hopfeed {
 
 struct InferenceOptions {
-  std::filesystem::path folder;            // of layers between; hopfeed-server --results serves it
-  Sync sync = Sync::kYes;                  // of layers; a folder that nobody goes on with needs none
+  std::filesystem::path folder;                   // of layers between; hopfeed-server --results serves it
+  Sync sync = Sync::kYes;                         // of layers; a folder that nobody goes on with needs none
   std::uint64_t memory = std::uint64_t{4} << 30;  // bytes of source rows at a time
   int threads = 1;
   std::int64_t shard_bytes = kShardBytes;  // of a file of rows; another number is another run

@@ -101,9 +101,8 @@ class Planner {
       plan_.stages.push_back(
           {.table = messages,
            .terms = {{.kind = InferenceTerm::Kind::kSelf, .table = source, .weight = weight}}});
-      stage.terms.push_back({.kind = InferenceTerm::Kind::kMeanAdded,
-                             .table = messages,
-                             .edge_type = relation.edge_type});
+      stage.terms.push_back(
+          {.kind = InferenceTerm::Kind::kMeanAdded, .table = messages, .edge_type = relation.edge_type});
     }
     stage.table = computed("h" + std::to_string(number), to.node_type, out);
     plan_.stages.push_back(std::move(stage));
@@ -123,13 +122,11 @@ class Planner {
 }  // namespace
 
 InferredModel inferred(const NodeClassifier& model, const Dataset& dataset, const std::string& title) {
-  InferredModel made{.title = title,
-                     .layers = model.layers(),
-                     .results = {},
-                     .classes = model.num_classes(),
-                     .learned = {}};
+  InferredModel made{
+      .title = title, .layers = model.layers(), .results = {}, .classes = model.num_classes(), .learned = {}};
   made.results = {made.layers.back().destinations.front().node_type};
-  for (int type = 0; type < dataset.num_node_types(); ++type) made.learned.push_back(model.learned_rows(type));
+  for (int type = 0; type < dataset.num_node_types(); ++type)
+    made.learned.push_back(model.learned_rows(type));
   return made;
 }
 

@@ -22,10 +22,10 @@ namespace hopfeed {
 struct InferredModel {
   std::string title;
   std::vector<LayerMaps> layers;
-  bool relu_behind_last = false;        // of towers
-  std::vector<int> results;             // node types that it gives rows of
-  std::int64_t classes = 0;             // 0: it does not classify, and its last rows are the embeddings
-  std::vector<DistEmbedding> learned;   // by node type; empty where the type has features
+  bool relu_behind_last = false;       // of towers
+  std::vector<int> results;            // node types that it gives rows of
+  std::int64_t classes = 0;            // 0: it does not classify, and its last rows are the embeddings
+  std::vector<DistEmbedding> learned;  // by node type; empty where the type has features
 };
 InferredModel inferred(const NodeClassifier& model, const Dataset& dataset, const std::string& title);
 InferredModel inferred(const LinkModelImpl& model);
@@ -61,7 +61,7 @@ struct InferenceStage {
 
 struct InferencePlan {
   std::vector<InferenceTable> tables;
-  std::vector<InferenceStage> stages;  // in order; that of a learned table has no terms
+  std::vector<InferenceStage> stages;           // in order; that of a learned table has no terms
   std::vector<std::size_t> embeddings, scores;  // tables, one for each of the model's results; or none
 
   /// Returns the last stage that reads a table; -1: none does.

@@ -82,8 +82,7 @@ void require_fits(const ModelDescription& model, const DatasetMeta& dataset) {
   for (const std::string& name : model.edge_types)
     require_valid(std::find(here.edge_types.begin(), here.edge_types.end(), name) != here.edge_types.end(),
                   head + "has no edge type '" + name + "'");
-  require_valid(here.node_types.size() == model.node_types.size() &&
-                    here.edge_types == model.edge_types,
+  require_valid(here.node_types.size() == model.node_types.size() && here.edge_types == model.edge_types,
                 head + "has other node or edge types, or in another order");
 }
 

@@ -12,14 +12,14 @@
 namespace hopfeed {
 
 struct ModelDescription {
-  std::string kind;   // "nodes" or "links": what it is trained on
-  std::string type;   // the classified node type, or the links' edge type (folder())
+  std::string kind;  // "nodes" or "links": what it is trained on
+  std::string type;  // the classified node type, or the links' edge type (folder())
   std::vector<std::int64_t> fanouts;
   std::map<std::string, std::vector<std::int64_t>> edge_fanouts;
   std::int64_t hidden = 0, classes = 0;  // classes of nodes
   double dropout = 0;
-  std::uint64_t seed = 0;                // of learned rows' first values
-  std::string dataset, fingerprint;      // what it was trained on
+  std::uint64_t seed = 0;                          // of learned rows' first values
+  std::string dataset, fingerprint;                // what it was trained on
   std::map<std::string, std::int64_t> node_types;  // width of features; 0: none
   std::vector<std::string> edge_types;             // folder() of each
 

@@ -34,6 +34,7 @@ class RowProducts {
 
  private:
   class Block;
+  void set_weights(const std::vector<torch::Tensor>& weights, std::int64_t width, torch::Device device);
   std::vector<RowTerm> multiplied_, added_;
   torch::Tensor weights_;  // [sum of widths, out and zeros], on the device
   std::vector<float> bias_;

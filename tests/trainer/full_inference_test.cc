@@ -40,7 +40,8 @@ class Collected final : public ResultSink {
     for (std::int64_t i = 0; i < rows.count; ++i) {
       const std::int64_t id = ids.first[(rows.first + i) * ids.stride];
       const float* const row = rows.rows + i * rows.width;
-      EXPECT_TRUE(all.emplace(std::pair{rows.node_type, id}, std::vector<float>(row, row + rows.width)).second);
+      EXPECT_TRUE(
+          all.emplace(std::pair{rows.node_type, id}, std::vector<float>(row, row + rows.width)).second);
     }
   }
   void finish() override { ++finishes; }
@@ -88,8 +89,7 @@ Case sage_case(const std::string& name, std::int64_t nodes, ModelOptions options
   return {.name = name,
           .write =
               [graph](const std::filesystem::path& folder, int partitions) {
-                testing::write_tiny_dataset(folder, *graph,
-                                            testing::random_cut(*graph, partitions, 3));
+                testing::write_tiny_dataset(folder, *graph, testing::random_cut(*graph, partitions, 3));
               },
           .model =
               [options](const Dataset& dataset) {
@@ -348,7 +348,8 @@ TEST_F(FullInferenceOfOne, ARunsIdNamesWhatDecidesItsRows) {
 }
 
 TEST_F(FullInferenceOfOne, FeaturesThatAreNotFiniteAreRefusedOnRequest) {
-  testing::TinyGraph graph = testing::random_graph({.num_nodes = 50, .num_edges = 200, .x_width = 12, .num_train = 25});
+  testing::TinyGraph graph =
+      testing::random_graph({.num_nodes = 50, .num_edges = 200, .x_width = 12, .num_train = 25});
   graph.x[12 * 17 + 3] = std::nanf("");
   testing::write_tiny_dataset(scratch_.path() / "nan", graph);
   const Dataset dataset(scratch_.path() / "nan");

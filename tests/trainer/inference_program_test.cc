@@ -1,0 +1,253 @@
+// --infer as a user gives it: behind a training and alone, for node and link models, what it leaves, what it
+// says to bad input, and the same files after kills at any moment.
+#include <cmath>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "core/dataset/npy.h"
+#include "tests/support/dataset_files.h"
+#include "tests/support/typed_dataset.h"
+#include "tests/support/watchdog.h"
+#include "tests/trainer/program_fixture.h"
+#include "tests/trainer/taste_graph.h"
+#include "tests/trainer/typed_training_graph.h"
+#include "trainer/checkpoint.h"
+#include "trainer/model.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+/// The files of a folder of results but its lock.
+std::map<std::string, std::string> results_in(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files = testing::files_of(folder);
+  files.erase(".lock");
+  return files;
+}
+
+class InferenceProgram : public testing::WatchedTest<300> {
+ protected:
+  InferenceProgram() {
+    const testing::TinyGraph graph =
+        testing::random_graph({.num_nodes = 9'000, .num_edges = 40'000, .x_width = 8, .num_train = 2'000});
+    testing::write_tiny_dataset(path("data"), graph, testing::random_cut(graph, 2, 1));
+  }
+  std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
+  std::string text(const std::string& name) const { return path(name).string(); }
+  Words nodes(const Words& more) const {
+    Words words{program("node_classification"),
+                "--data",
+                text("data"),
+                "--fanouts",
+                "4,3",
+                "--hidden",
+                "16",
+                "--epochs",
+                "1",
+                "--no-baseline"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  void train() {
+    const ProgramResult result = run_program(nodes({"--out", text("out")}));
+    ASSERT_EQ(result.status, 0) << result.output;
+  }
+  Words infer(const Words& more) const {
+    Words words{
+        program("node_classification"), "--data", text("data"), "--infer", "--model", text("out/model.pt")};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(InferenceProgram, BehindATrainingAndAloneItWritesTheSameFiles) {
+  const ProgramResult behind =
+      run_program(nodes({"--out", text("out"), "--infer", "--write",
+                         "embeddings=" + text("e1") + ",scores=" + text("s1") + ",classes=" + text("c1")}));
+  ASSERT_EQ(behind.status, 0) << behind.output;
+  const nlohmann::json summary = read_json(path("out/summary.json"));
+  EXPECT_EQ(summary.at("inference").at("written").at("scores").at("rows"), 9'000);
+  const ProgramResult alone = run_program(infer(
+      {"--write", "scores=" + text("s2") + ",embeddings=" + text("e2"), "--json", text("report.json")}));
+  ASSERT_EQ(alone.status, 0) << alone.output;
+  EXPECT_EQ(read_json(path("report.json")).at("inference").at("run"), summary.at("inference").at("run"));
+  EXPECT_EQ(results_in(path("e1")), results_in(path("e2")));
+  EXPECT_EQ(results_in(path("s1")), results_in(path("s2")));
+  EXPECT_EQ(results_in(path("s1")).size(), 2U * 2 + 1) << "rows and ids of two partitions, and the manifest";
+  const NpyArray classes(path("c1/classes/node/part-0000-00000.npy")),
+      scores(path("s1/scores/node/part-0000-00000.npy"));
+  for (std::int64_t i = 0; i < classes.header().shape[0]; ++i) {
+    const float* const row = scores.as<float>().data() + i * 4;
+    ASSERT_EQ(classes.as<std::int64_t>()[static_cast<std::size_t>(i)], std::max_element(row, row + 4) - row);
+  }
+}
+
+TEST_F(InferenceProgram, SharesHalvesAndSomeNodes) {
+  train();
+  const std::vector<std::int64_t> wanted{17, 3, 8'999};
+  write_npy<std::int64_t>(path("nodes.npy"), wanted, {3});
+  ASSERT_EQ(run_program(infer({"--write", "scores=" + text("s"), "--softmax", "--nodes", text("nodes.npy")}))
+                .status,
+            0);
+  std::map<std::int64_t, double> sums;
+  for (const char* part : {"0000", "0001"}) {
+    const std::string base = "s/scores/node/part-" + std::string(part) + "-00000";
+    const NpyArray rows(path(base + ".npy")), ids(path(base + ".ids.npy"));
+    for (std::size_t i = 0; i < ids.as<std::int64_t>().size(); ++i)
+      for (int f = 0; f < 4; ++f)
+        sums[ids.as<std::int64_t>()[i]] += rows.as<float>()[i * 4 + static_cast<std::size_t>(f)];
+  }
+  ASSERT_EQ(sums.size(), 3U);
+  for (const auto& [id, sum] : sums) EXPECT_NEAR(sum, 1, 1e-5) << id;
+  ASSERT_EQ(run_program(infer({"--write", "embeddings=" + text("h"), "--float16"})).status, 0);
+  EXPECT_EQ(NpyArray(path("h/embeddings/node/part-0000-00000.npy")).header().descr, "<f2");
+}
+
+TEST_F(InferenceProgram, ResultsOfAnotherRunStayUnlessTheyMayGo) {
+  train();
+  ASSERT_EQ(run_program(infer({"--write", "scores=" + text("s")})).status, 0);
+  const auto first = results_in(path("s"));
+  ASSERT_EQ(run_program(infer({"--write", "scores=" + text("s")})).status, 0) << "it is done already";
+  EXPECT_EQ(results_in(path("s")), first);
+  const ProgramResult other = run_program(infer({"--write", "scores=" + text("s"), "--softmax"}));
+  EXPECT_NE(other.status, 0);
+  EXPECT_NE(other.output.find("has results of another run"), std::string::npos) << other.output;
+  EXPECT_EQ(results_in(path("s")), first);
+  ASSERT_EQ(run_program(infer({"--write", "scores=" + text("s"), "--softmax", "--overwrite"})).status, 0);
+  EXPECT_NE(results_in(path("s")), first);
+  EXPECT_EQ(results_in(path("s")).size(), first.size());
+}
+
+TEST_F(InferenceProgram, BadInputIsOneLine_AndNothingLooksFinished) {
+  train();
+  const std::string write = "scores=" + text("s");
+  const std::string name = "node_classification";
+  expect_refused(run_program(nodes({"--write", write})), name, "--write goes with --infer");
+  expect_refused(run_program(nodes({"--infer", "--write", write})), name, "--infer needs a model");
+  expect_refused(run_program(infer({})), name, "--infer needs --write");
+  expect_refused(run_program(infer({"--write", "score=" + text("s")})), name, "there are no 'score'");
+  expect_refused(run_program(infer({"--write", text("s")})), name, "is not NAME=PATH");
+  expect_refused(run_program(infer({"--write", write + ",classes=" + text("s")})), name, "give each its own");
+  expect_refused(run_program({program(name), "--data", text("data"), "--infer", "--model", text("no.pt"),
+                              "--write", write}),
+                 name, "there is no file");
+  expect_refused(run_program({program(name), "--servers", "127.0.0.1:1", "--infer", "--model",
+                              text("out/model.pt"), "--write", write}),
+                 name, "--infer reads the whole graph");
+  testing::write_bytes(path("damaged.pt"), testing::file_bytes(path("out/model.pt")).substr(0, 5'000));
+  expect_refused(run_program({program(name), "--data", text("data"), "--infer", "--model", text("damaged.pt"),
+                              "--write", write}),
+                 name, "damaged.pt");
+  testing::write_tiny_dataset(path("wider"), testing::random_graph({.num_nodes = 300, .x_width = 9}));
+  expect_refused(run_program({program(name), "--data", text("wider"), "--infer", "--model",
+                              text("out/model.pt"), "--write", write}),
+                 name, "9 features of node type 'node', not 8");
+  expect_refused(run_program({program("link_prediction"), "--data", text("data"), "--infer", "--model",
+                              text("out/model.pt"), "--write", "embeddings=" + text("s")}),
+                 "link_prediction", "is a model of nodes");
+  write_npy<std::int64_t>(path("nodes.npy"), std::vector<std::int64_t>{9'000}, {1});
+  expect_refused(run_program(infer({"--write", write, "--nodes", text("nodes.npy")})), name, "has 9000");
+  EXPECT_FALSE(std::filesystem::exists(path("s/manifest.json")));
+}
+
+TEST_F(InferenceProgram, TomorrowsGraphIsTold) {
+  train();
+  testing::TinyGraph graph =
+      testing::random_graph({.num_nodes = 500, .num_edges = 3'000, .x_width = 8, .seed = 9});
+  graph.y.clear();  // and need have no labels
+  graph.num_classes = 0;
+  testing::write_tiny_dataset(path("tomorrow"), graph);
+  const ProgramResult result =
+      run_program({program("node_classification"), "--data", text("tomorrow"), "--infer", "--model",
+                   text("out/model.pt"), "--write", "scores=" + text("s")});
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("trained on another dataset"), std::string::npos) << result.output;
+  EXPECT_EQ(NpyArray(path("s/scores/node/part-0000-00000.npy")).header().shape,
+            (std::vector<std::int64_t>{500, 4}));
+}
+
+TEST_F(InferenceProgram, AnOldModelNeedsTheFlags) {
+  train();
+  GraphSage model(ModelOptions{.hops = 2, .features = 8, .hidden = 16, .classes = 4});
+  load_model(path("out/model.pt"), *model);
+  save_model(path("old.pt"), *model);
+  const Words words{program("node_classification"),
+                    "--data",
+                    text("data"),
+                    "--infer",
+                    "--model",
+                    text("old.pt"),
+                    "--write"};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return run_program(more);
+  };
+  EXPECT_NE(with({"scores=" + text("wrong"), "--hidden", "12", "--fanouts", "4,3"}).status, 0);
+  EXPECT_FALSE(std::filesystem::exists(path("wrong/manifest.json")));
+  ASSERT_EQ(with({"scores=" + text("old"), "--hidden", "16", "--fanouts", "4,3"}).status, 0);
+  ASSERT_EQ(run_program(infer({"--write", "scores=" + text("new")})).status, 0);
+  EXPECT_EQ(results_in(path("old")), results_in(path("new")));
+}
+
+TEST_F(InferenceProgram, TypedAndLinkModelsWithLearnedRows) {
+  const testing::TypedGraph typed = testing::typed_training_graph(), tastes = testing::taste_graph();
+  testing::write_typed_dataset(path("typed"), typed, testing::random_typed_cut(typed, 2, 1));
+  testing::write_typed_dataset(path("tastes"), tastes, testing::random_typed_cut(tastes, 2, 1));
+  ProgramResult result =
+      run_program({program("hetero_classification"), "--data", text("typed"), "--fanouts", "4,3", "--hidden",
+                   "8", "--epochs", "1", "--no-baseline", "--node-type", "paper", "--out", text("typed-out"),
+                   "--infer", "--write", "embeddings=" + text("te") + ",classes=" + text("tc")});
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_EQ(read_json(path("te/manifest.json")).at("outputs")[0].at("node_types")[0].at("rows"), 300);
+  result = run_program({program("link_prediction"), "--data", text("tastes"), "--edge-type", "listens",
+                        "--fanouts", "4,3", "--hidden", "8", "--epochs", "1", "--no-baseline", "--batch-size",
+                        "100", "--out", text("tastes-out")});
+  ASSERT_EQ(result.status, 0) << result.output;
+  result = run_program({program("link_prediction"), "--data", text("tastes"), "--infer", "--model",
+                        text("tastes-out/model.pt"), "--write", "embeddings=" + text("le")});
+  ASSERT_EQ(result.status, 0) << result.output;
+  std::map<std::string, std::int64_t> rows;
+  const nlohmann::json manifest = read_json(path("le/manifest.json"));
+  for (const nlohmann::json& type : manifest.at("outputs")[0].at("node_types"))
+    rows[type.at("name")] = type.at("rows");
+  EXPECT_EQ(rows,
+            (std::map<std::string, std::int64_t>{{"user", testing::kUsers}, {"artist", testing::kArtists}}));
+  expect_refused(run_program({program("link_prediction"), "--data", text("tastes"), "--infer", "--model",
+                              text("tastes-out/model.pt"), "--write", "scores=" + text("ls")}),
+                 "link_prediction", "has no scores; it has embeddings");
+}
+
+TEST_F(InferenceProgram, KilledAtAnyMoment_TheFilesAreTheSame) {
+  train();
+  const Words target{"--write", "embeddings=" + text("whole") + ",scores=" + text("whole-s")};
+  ASSERT_EQ(run_program(infer(target)).status, 0);
+  const auto embeddings = results_in(path("whole")), scores = results_in(path("whole-s"));
+  std::mt19937 random(7);
+  int killed = 0;
+  for (int round = 0; round < 20; ++round) {
+    std::filesystem::remove_all(path("e"));
+    std::filesystem::remove_all(path("s"));
+    const Words command = infer({"--write", "embeddings=" + text("e") + ",scores=" + text("s")});
+    {
+      testing::BackgroundProgram running(command);
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 700));
+      running.kill();
+    }
+    if (std::filesystem::exists(path("e/manifest.json")) && std::filesystem::exists(path("s/manifest.json")))
+      continue;
+    ++killed;
+    const ProgramResult result = run_program(command);
+    ASSERT_EQ(result.status, 0) << result.output;
+    EXPECT_EQ(results_in(path("e")), embeddings) << "round " << round;
+    EXPECT_EQ(results_in(path("s")), scores) << "round " << round;
+  }
+  EXPECT_GT(killed, 0);
+}
+
+}  // namespace
+}  // namespace hopfeed
