@@ -18,8 +18,8 @@
 #include "core/program/stop_signals.h"
 #include "peers/open_partitions.h"
 #include "results/output_folder.h"
-#include "trainer/checkpoint.h"
 #include "trainer/full_inference.h"
+#include "trainer/trained_model.h"
 
 namespace hopfeed {
 namespace {
@@ -39,6 +39,11 @@ std::vector<std::pair<std::string, std::string>> parse_pairs(const std::string& 
     begin = end + 1;
   }
   return pairs;
+}
+
+std::vector<fs::path> folders(const std::string& text) {
+  const std::vector<std::string> names = text.empty() ? std::vector<std::string>() : parse_names(text);
+  return {names.begin(), names.end()};
 }
 
 struct Target {
@@ -158,7 +163,8 @@ class Inference {
     const ModelDescription model = description();
     dataset_ = open_partitions(task_.dataset, task_.peers, PeersAt::kKnown);
     InferenceTask::Made made = task_.make(model, *dataset_);
-    load_model(task_.model, *made.module);
+    load_trained_model({.file = task_.model, .state = folders(a_.state), .trained_on = a_.trained_on}, model,
+                       *dataset_, *made.module);
     made.module->eval();
     const InferredModel inferred = made.inferred();
     wanted_ = wanted_nodes(a_, *dataset_, inferred.results);
@@ -303,6 +309,11 @@ void add_options(CommandLine& line, InferenceArguments& a) {
       "Compute every node's rows, exactly, and write them (--write); behind the training, or alone with "
       "--model");
   line.option("--model", a.model, "Infer with this trained model (model.pt), and train nothing");
+  line.option("--trained-on", a.trained_on,
+              "Dataset folder of the training, where learned rows are to be matched by the nodes' keys, since "
+              "--data is another");
+  line.option("--state", a.state,
+              "Folders of hopfeed-server --state, of a training with --owners, whose learned rows are read");
   line.option("--write", a.write,
               "What to write where: embeddings=DIR,scores=DIR,classes=DIR, those that are wanted",
               {.output = true});

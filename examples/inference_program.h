@@ -21,8 +21,8 @@ namespace hopfeed {
 /// InferenceArguments are the options of inference that all of them have.
 struct InferenceArguments {
   bool infer = false, softmax = false, float16 = false, overwrite = false;
-  std::filesystem::path model, results;
-  std::string write, nodes, format = "npy";
+  std::filesystem::path model, results, trained_on;
+  std::string write, nodes, state, format = "npy";
   std::size_t memory = std::size_t{4} << 30;
 
   /// Returns whether nothing is trained: the model is that of --model.

@@ -14,6 +14,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/base/error.h"
@@ -68,8 +69,9 @@ class DistEmbeddingImpl : public torch::nn::Module {
 
   bool at_owners() const { return spec_.has_value(); }
   std::int64_t width() const { return spec_ ? spec_->width : table_->options().width; }
-  /// Whole rows alone.
+  /// Whole rows alone, and so is restore(): it puts a learned row's values in its place.
   const LearnedTable& table() const { return *table_; }
+  void restore(std::int64_t row, std::span<const float> values) { table_->restore(row, values); }
 
   // ---- at owners alone
   /// Opens the table for a rank and an attempt of its run; what an earlier one held is given up. Throws what

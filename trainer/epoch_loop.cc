@@ -281,7 +281,8 @@ std::int64_t EpochLoop::batches_so_far() const {
 void EpochLoop::keep_best() {
   if (state_.any() || options_.restores_best) best_model_ = model_bytes(model_, options_.description);
   if (state_.any() || options_.out.empty()) return;
-  on_rank_0("writing the best epoch's model", [&] { save_model(model_path(), model_, options_.description); });
+  on_rank_0("writing the best epoch's model",
+            [&] { save_model(model_path(), model_, options_.description); });
 }
 
 void EpochLoop::restore_best() {

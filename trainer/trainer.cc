@@ -11,8 +11,8 @@
 #include "core/seeds/split_by_partition.h"
 #include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
-#include "trainer/model_description.h"
 #include "trainer/model.h"
+#include "trainer/model_description.h"
 #include "worker_mode/local_streams.h"
 
 namespace hopfeed {

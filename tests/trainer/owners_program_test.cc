@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/support/dataset_files.h"
 #include "tests/support/typed_dataset.h"
 #include "tests/support/watchdog.h"
 #include "tests/trainer/program_fixture.h"
@@ -69,6 +70,13 @@ class StateServers {
   std::vector<int> ports_;
   std::vector<std::unique_ptr<testing::BackgroundProgram>> servers_;
 };
+
+/// Changes a byte in the middle.
+void damage(const std::filesystem::path& path) {
+  std::string bytes = testing::file_bytes(path);
+  bytes[bytes.size() / 2] ^= 1;
+  testing::write_bytes(path, bytes);
+}
 
 class OwnersProgram : public testing::WatchedTest<280> {
  protected:
@@ -138,6 +146,48 @@ TEST_F(OwnersProgram, LossesAreThoseOfWholeRows_HoweverBatchesCome) {
   EXPECT_EQ(losses("servers", links("servers", {"--servers", all, "--owners", "servers"})), expected);
   EXPECT_EQ(summary("servers")["learned_rows"], summary("whole")["learned_rows"]);
   EXPECT_EQ(summary("servers")["returns"], 0);
+}
+
+// Inference reads what was learned from the training's commit, when no owner runs any more.
+TEST_F(OwnersProgram, InferenceReadsRowsFromTheShards) {
+  ASSERT_EQ(whole().size(), 5U);
+  {
+    const StateServers servers(data_, 2, state_);
+    ASSERT_EQ(losses("owners", links("owners", {"--data", data_.string(), "--owners", servers.addresses()}))
+                  .size(),
+              5U);
+  }
+  const auto infer = [&](const std::string& model, const std::string& out,
+                         const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{program("link_prediction"),
+                                   "--data",
+                                   data_.string(),
+                                   "--infer",
+                                   "--model",
+                                   (folder_.path() / model / "model.pt").string(),
+                                   "--write",
+                                   "embeddings=" + (folder_.path() / out).string()};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  };
+  ASSERT_EQ(infer("whole", "e1").status, 0);
+  const ProgramResult result = infer("owners", "e2", {"--state", state_.string()});
+  ASSERT_EQ(result.status, 0) << result.output;
+  for (const char* type : {"user", "artist"})
+    for (const char* part : {"0000", "0001"}) {
+      const std::string file = std::string("embeddings/") + type + "/part-" + part + "-00000.npy";
+      EXPECT_EQ(testing::file_bytes(folder_.path() / "e1" / file),
+                testing::file_bytes(folder_.path() / "e2" / file))
+          << file;
+    }
+  expect_refused(infer("owners", "e3"), "link_prediction", "give --state");
+  expect_refused(infer("owners", "e3", {"--state", (folder_.path() / "nowhere").string()}), "link_prediction",
+                 "--state has not all shards of table 'model.");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(state_))
+    if (entry.path().filename().string().starts_with("model.user."))
+      damage(entry.path());
+  EXPECT_NE(infer("owners", "e3", {"--state", state_.string()}).status, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "e3" / "manifest.json"));
 }
 
 // As hopfeed-launch tells its trainers.
