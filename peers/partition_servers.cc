@@ -16,20 +16,26 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kTellAfter = 5'000ms;
 
-/// A replica, or the owner that was started without its option.
-bool keeps_no_state(const PartitionServers::State& state) { return state.ready && !state.serves; }
+/// What is said of a service beside that of partitions themselves.
+struct Words {
+  const char *option, *have, *holder;  // "the state of partition 1 has no owner"
+  const char* lacks;                   // why a server is none
+};
+constexpr Words kOfState{"state", "has", "owner", "it keeps no state of training; start it with --state DIR"};
+constexpr Words kOfResults{"results", "have", "server", "it serves no results; start it with --results DIR"};
 
-std::string words_of(const PartitionServers::State& state) {
-  if (keeps_no_state(state)) return "it keeps no state of training; start it with --state DIR";
+const Words& words_of(PeerService service) { return service == PeerService::kState ? kOfState : kOfResults; }
+
+/// A replica, or the server that was started without its option.
+bool lacks_service(const PartitionServers::State& state) { return state.ready && !state.serves; }
+
+std::string why_not(PeerService service, const PartitionServers::State& state) {
+  if (lacks_service(state)) return words_of(service).lacks;
   return state.said.empty() ? "it does not answer" : state.said;
 }
 
 bool has(const PartitionServers::State& state, std::size_t partition) {
   return std::ranges::find(state.partitions, static_cast<int>(partition)) != state.partitions.end();
-}
-
-void append(std::string& told, const std::string& peer, const PartitionServers::State& state) {
-  told += fmt::format("{}{}: {}", told.empty() ? "" : "; ", peer, words_of(state));
 }
 
 }  // namespace
@@ -97,10 +103,10 @@ std::vector<std::string> PartitionServers::new_losses(Clock::time_point now) {
     if (!is_missing(p) || partition.told || now - partition.since < kTellAfter) continue;
     partition.told = true;
     lines.push_back(fmt::format(
-        "waiting for partition {}, which has had no server for {} s ({}); a batch that needs it is an error "
-        "after {} s ({})",
-        p, kTellAfter / 1s, why_silent(static_cast<int>(p)), options_.deadline / 1s,
-        marked("peer_deadline")));
+        "waiting for partition {}, which has had no server for {} s ({}); {} it is an error after {} s ({})",
+        p, kTellAfter / 1s, why_silent(static_cast<int>(p)),
+        service_ == PeerService::kResults ? "what needs rows of" : "a batch that needs",
+        options_.deadline / 1s, marked("peer_deadline")));
   }
   return lines;
 }
@@ -110,9 +116,14 @@ std::string PartitionServers::why_silent(int partition,
   std::string told;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     if (!states_[i].partitions.empty() && !has(states_[i], static_cast<std::size_t>(partition))) continue;
-    if (!left_out || !left_out(i)) append(told, options_.peers[i], states_[i]);
+    if (!left_out || !left_out(i)) append(told, i);
   }
   return told;
+}
+
+void PartitionServers::append(std::string& told, std::size_t server) const {
+  told += fmt::format("{}{}: {}", told.empty() ? "" : "; ", options_.peers[server],
+                      why_not(service_, states_[server]));
 }
 
 std::optional<std::size_t> PartitionServers::first_missing() const {
@@ -134,10 +145,13 @@ void PartitionServers::require_all() const {
   if (const std::optional<std::size_t> partition = first_missing()) throw_missing(*partition);
   for (std::size_t p = 0; p < partitions_.size(); ++p) {
     if (partitions_[p].servers <= options_.replicas) continue;
-    require_valid(service_ == PeerService::kPartitions,
-                  fmt::format("the state of partition {} has {} owners of those named ({}): {}; start one of "
-                              "them alone with --state",
-                              p, partitions_[p].servers, marked("peers"), fmt::join(owners_of(p), " and ")));
+    const Words& words = words_of(service_);
+    require_valid(
+        service_ == PeerService::kPartitions,
+        fmt::format("the {} of partition {} {} {} {}s of those named ({}): {}; start one of them alone with "
+                    "--{}",
+                    words.option, p, words.have, partitions_[p].servers, words.holder, marked("peers"),
+                    fmt::join(owners_of(p), " and "), words.option));
     throw Error(ErrorCode::kInvalid,
                 fmt::format("partition {} is served by {} machines of those named ({}); leave some out, or "
                             "say how many may ({})",
@@ -154,17 +168,19 @@ std::vector<std::string> PartitionServers::owners_of(std::size_t partition) cons
 }
 
 void PartitionServers::throw_missing(std::size_t partition) const {
-  std::string silent, without_state;
+  std::string silent, without;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const State& state = states_[i];
     if (state.refused) throw Error(state.code, state.said);
-    if (!state.said.empty() || !state.tried) append(silent, options_.peers[i], state);
-    if (keeps_no_state(state) && has(state, partition)) append(without_state, options_.peers[i], state);
+    if (!state.said.empty() || !state.tried) append(silent, i);
+    if (lacks_service(state) && has(state, partition)) append(without, i);
   }
-  if (!without_state.empty())
+  if (!without.empty()) {
+    const Words& words = words_of(service_);
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the state of partition {} has no owner ({}{}{})", partition, without_state,
-                            silent.empty() ? "" : "; ", silent));
+                fmt::format("the {} of partition {} {} no {} ({}{}{})", words.option, partition, words.have,
+                            words.holder, without, silent.empty() ? "" : "; ", silent));
+  }
   if (silent.empty())
     throw Error(
         ErrorCode::kNotFound,

@@ -18,6 +18,7 @@ enum class PeerService {
   kPartitions,  // rows of partitions; a partition may have several servers
   kState,       // state that training learns or writes (state/owner): a partition has one owner, which may
                 // answer as late as it likes while it is connected
+  kResults,     // rows that an inference beside the server computes (results): a partition has one server
 };
 
 /// A MissingPartition is one that nobody answers for at the moment.
@@ -35,7 +36,7 @@ class PartitionServers {
     bool ready = false;           // it is there
     bool tried = false;           // it has been asked for once, whatever came of it
     bool refused = false;         // it is there, and has said that it is not the right one
-    bool serves = true;           // what is asked for; false: it has its partitions, and no state of them
+    bool serves = true;           // what is asked for; false: it has its partitions, and that of none of them
     std::vector<int> partitions;  // as it said last; empty: it never did
     std::string said;             // why it is not ready
     ErrorCode code = ErrorCode::kTimeout;
@@ -64,13 +65,14 @@ class PartitionServers {
   /// needed.
   bool settled() const;
   /// Throws for a partition that nobody has, naming it and what each server said: kNotFound; kTimeout where
-  /// some do not answer; kUnsupported where those that have it keep no state; kInvalid where more than
-  /// options.replicas have one, or more than one owns its state; what a server refused.
+  /// some do not answer; kUnsupported where those that have it keep no state, or serve no results; kInvalid
+  /// where more than options.replicas have one, or more than one its state or results; what a server refused.
   void require_all() const;
 
  private:
   std::optional<std::size_t> first_missing() const;
   [[noreturn]] void throw_missing(std::size_t partition) const;
+  void append(std::string& told, std::size_t server) const;
   std::vector<std::string> owners_of(std::size_t partition) const;
 
   const std::vector<int> own_;

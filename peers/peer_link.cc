@@ -33,8 +33,8 @@ asio::awaitable<void> PeerLink::run() {
       if (connection_->version() < caller_.least_version)
         throw Error(
             ErrorCode::kVersion,
-            fmt::format("{} speaks protocol {}, and state wants {}; use one version of hopfeed everywhere",
-                        connection_->peer(), connection_->version(), caller_.least_version));
+            fmt::format("{} speaks protocol {}, and {} wants {}; use one version of hopfeed everywhere",
+                        connection_->peer(), connection_->version(), caller_.about, caller_.least_version));
       co_await ask_partitions();
       backoff.reset();
       ready_ = tried_ = true;
@@ -95,7 +95,9 @@ asio::awaitable<void> PeerLink::ask_partitions() {
                       connection_->peer(), told.count, told.manifest, caller_.num_partitions,
                       caller_.manifest));
     partitions_.assign(told.here.begin(), told.here.end());
-    serves_ = caller_.ask != FrameType::kState || told.keeps_state;
+    serves_ = caller_.ask == FrameType::kState     ? told.keeps_state
+              : caller_.ask == FrameType::kResults ? told.keeps_results
+                                                   : true;
     co_return;
   }
 }

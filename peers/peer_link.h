@@ -31,8 +31,9 @@ struct PeerCaller {
   wire::Caller caller = {};
   /// The frames of questions and answers.
   wire::FrameType ask = wire::FrameType::kAsk, answer = wire::FrameType::kAnswer;
-  /// The protocol that has them.
+  /// The protocol that has them, and what they are about.
   std::uint16_t least_version = wire::kOldestProtocolVersion;
+  std::string_view about = "";
 };
 
 class PeerLink {
@@ -58,7 +59,8 @@ class PeerLink {
   /// Whether it has been asked for once, whatever came of it.
   bool tried() const { return tried_; }
   const std::vector<int>& partitions() const { return partitions_; }
-  /// Whether it answers such questions, as it said last: who has partitions need not keep state of them.
+  /// Whether it answers such questions, as it said last: who has partitions need not keep state of them, nor
+  /// serve results.
   bool serves() const { return serves_; }
   std::size_t outstanding() const { return outstanding_.size(); }
   /// Empties the list of what was sent and not answered.

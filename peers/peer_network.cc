@@ -39,7 +39,24 @@ constexpr std::chrono::milliseconds kTick = 200ms, kLook = 100ms;
 /// A server that has just come back is found within it (peer_link.cc pauses for a second at most).
 constexpr std::chrono::milliseconds kFoundAgain = 1'500ms;
 
-constexpr std::uint16_t kVersionOfState = 3;
+/// What a service has on the wire.
+struct Frames {
+  wire::FrameType ask, answer;
+  std::uint16_t least_version;
+  std::string_view about;
+};
+constexpr Frames kPartitionFrames{wire::FrameType::kAsk, wire::FrameType::kAnswer,
+                                  wire::kOldestProtocolVersion, "partitions"};
+constexpr Frames kStateFrames{wire::FrameType::kState, wire::FrameType::kStateAnswer, 3, "state"};
+constexpr Frames kResultsFrames{wire::FrameType::kResults, wire::FrameType::kResultsAnswer, 4,
+                                "rows of an inference"};
+
+const Frames& frames_of(PeerService service) {
+  return service == PeerService::kState     ? kStateFrames
+         : service == PeerService::kResults ? kResultsFrames
+                                            : kPartitionFrames;
+}
+
 /// A question about state waits anew each time that its connection is lost, unless what comes makes no sense
 /// so often.
 constexpr int kMostSenseless = 20;
@@ -50,12 +67,12 @@ std::function<void(const std::string& line)>& the_note() {
 }
 
 PeerOptions options_for(PeerOptions options, PeerService service) {
-  if (service == PeerService::kState) options.replicas = 1;
+  if (service != PeerService::kPartitions) options.replicas = 1;
   return options;
 }
 
 PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options, PeerService service) {
-  const bool state = service == PeerService::kState;
+  const Frames& frames = frames_of(service);
   return {.fingerprint = meta.fingerprint,
           .manifest = manifest_hash(meta),
           .num_partitions = meta.partitions,
@@ -71,9 +88,10 @@ PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options, PeerSe
                      .token_field = "peer_token_file",
                      .does = "draws",
                      .since = ""},
-          .ask = state ? wire::FrameType::kState : wire::FrameType::kAsk,
-          .answer = state ? wire::FrameType::kStateAnswer : wire::FrameType::kAnswer,
-          .least_version = state ? kVersionOfState : wire::kOldestProtocolVersion};
+          .ask = frames.ask,
+          .answer = frames.answer,
+          .least_version = frames.least_version,
+          .about = frames.about};
 }
 
 }  // namespace

@@ -37,8 +37,9 @@ class PeerNetwork final : public PartitionPeers {
 
   /// Waits until each partition that is not on this machine has a server. Throws after connect_timeout,
   /// naming the partition that nobody serves and what each server said: kNotFound; kTimeout where some do not
-  /// answer; kInvalid where more than `replicas` serve one, or more than one owns its state; kUnsupported
-  /// where those that have it keep no state; what a server refused, of another dataset or cut.
+  /// answer; kInvalid where more than `replicas` serve one, or more than one its state or results;
+  /// kUnsupported where those that have it keep no state, or serve no results; what a server refused, of
+  /// another dataset or cut.
   void wait_until_known();
 
   /// Returns the number, in options.peers, of a server of each partition; -1: none has been there.

@@ -215,6 +215,9 @@ void add_options(CommandLine& line, ServeArguments& a) {
                    "With --state: bytes that state may take (4G, 512M); default: a quarter of what is "
                    "available");
   line.stands_for("--state-memory", "max_state_memory");
+  line.option("--results", o.results,
+              "Folder in which an inference computes on this machine (--infer): machines with other "
+              "partitions get rows of its layers from here; it need not be there yet; default: none");
   line.repeatable_option("--plugin", "FILE",
                          "Shared library with a sampler that clients may name; may be given again",
                          [&o](const std::string& file) { o.plugins.push_back(file); });

@@ -62,10 +62,12 @@ constexpr TypeRule kTypes[] = {
     {FrameType::kAnswer, "ANSWER", no, S, Phase::kOpen, kMaxPeerAnswer + kCheckedTail},
     {FrameType::kState, "STATE", C, no, Phase::kOpen, kMaxStateMessage + kCheckedTail},
     {FrameType::kStateAnswer, "STATE_ANSWER", no, S, Phase::kOpen, kMaxStateMessage + kCheckedTail},
+    {FrameType::kResults, "RESULTS", C, no, Phase::kOpen, kMaxPeerQuestion + kCheckedTail},
+    {FrameType::kResultsAnswer, "RESULTS_ANSWER", no, S, Phase::kOpen, kMaxPeerAnswer + kCheckedTail},
 };
 
 /// By number, since each small frame looks here.
-constexpr std::size_t kLastType = static_cast<std::size_t>(FrameType::kStateAnswer);
+constexpr std::size_t kLastType = static_cast<std::size_t>(FrameType::kResultsAnswer);
 constexpr auto kRules = [] {
   std::array<const TypeRule*, kLastType + 1> rules{};
   for (const TypeRule& rule : kTypes) rules[static_cast<std::size_t>(rule.type)] = &rule;
@@ -86,7 +88,7 @@ std::string_view name_of(FrameType type) {
 
 bool is_summed(FrameType type) {
   return type != FrameType::kAsk && type != FrameType::kAnswer && type != FrameType::kState &&
-         type != FrameType::kStateAnswer;
+         type != FrameType::kStateAnswer && type != FrameType::kResults && type != FrameType::kResultsAnswer;
 }
 
 std::uint64_t max_payload(FrameType type) {

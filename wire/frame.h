@@ -20,7 +20,7 @@
 namespace hopfeed::wire {
 
 inline constexpr std::uint32_t kFrameMagic = 0x31465048;  // "HPF1"
-inline constexpr std::uint16_t kProtocolVersion = 3, kOldestProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 4, kOldestProtocolVersion = 1;
 inline constexpr std::size_t kFrameHeaderBytes = 24, kChecksumBytes = 4;
 
 /// Parts of payloads: of login, all of BATCH, and what BLOCK has before its block.
@@ -70,6 +70,9 @@ enum class FrameType : std::uint16_t {
   // state that training learns or writes, from version 3 on (state/owner/state_questions.h)
   kState = 60,        // C  a question about state of the dataset that was named last, and its checksum
   kStateAnswer = 61,  // S  its answer, and the checksum
+  // rows that an inference beside the server computes, from version 4 on (results/results_questions.h)
+  kResults = 70,        // C  a question about a run's rows, and its checksum
+  kResultsAnswer = 71,  // S  its answer, and the checksum
 };
 /// "BATCH", ... ; nothing for a number that is no type.
 std::string_view name_of(FrameType type);
@@ -95,8 +98,8 @@ void write_header(const FrameHeader& header, std::span<std::byte, kFrameHeaderBy
 FrameHeader read_header(std::span<const std::byte, kFrameHeaderBytes> from, Side receiver, Phase phase);
 /// What bytes that are no frame look like, for messages: "an HTTP request", "TLS", ...
 std::string looks_like(std::span<const std::byte> bytes);
-/// Whether frames of this type end with the checksum that frames have from version 2 on. ASK, ANSWER, STATE
-/// and STATE_ANSWER have one of their own in their payload, under TLS too.
+/// Whether frames of this type end with the checksum that frames have from version 2 on. ASK, STATE, RESULTS
+/// and their answers have one of their own in their payload, under TLS too.
 bool is_summed(FrameType type);
 /// The largest payload of a type (core/base/limits.h).
 std::uint64_t max_payload(FrameType type);

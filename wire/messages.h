@@ -81,7 +81,8 @@ struct Partitions {
   int count = 1;               // of the dataset
   std::uint64_t manifest = 0;  // of its cut (manifest_hash)
   std::vector<int> here;
-  bool keeps_state = false;  // of training, of those that are here
+  bool keeps_state = false;    // of training, of those that are here
+  bool keeps_results = false;  // of an inference, likewise
 };
 struct GetClusters {
   std::string fingerprint, node_type, attr;

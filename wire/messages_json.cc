@@ -205,10 +205,12 @@ GetClusters from_bytes<GetClusters>(std::span<const std::byte> payload) {
 }
 
 Bytes to_bytes(const Partitions& message) {
-  return bytes_of({{"count", message.count},
-                   {"manifest", fmt::format("{:016x}", message.manifest)},
-                   {"here", message.here},
-                   {"state", message.keeps_state}});
+  json told{{"count", message.count},
+            {"manifest", fmt::format("{:016x}", message.manifest)},
+            {"here", message.here},
+            {"state", message.keeps_state}};
+  if (message.keeps_results) told["results"] = true;
+  return bytes_of(told);
 }
 
 template <>
@@ -217,7 +219,8 @@ Partitions from_bytes<Partitions>(std::span<const std::byte> payload) {
   Partitions message{.count = static_cast<int>(told.number("count", 1, kMaxPartitions)),
                      .manifest = told.hex("manifest"),
                      .here = {},
-                     .keeps_state = told.whole().contains("state") && told.flag("state")};  // from 3 on
+                     .keeps_state = told.whole().contains("state") && told.flag("state"),         // from 3 on
+                     .keeps_results = told.whole().contains("results") && told.flag("results")};  // from 4 on
   for (const json& entry : told.list("here")) {
     const bool is_one = entry.is_number_integer() && entry >= 0 && entry < message.count;
     if (!is_one) throw Error(ErrorCode::kCorrupt, "PARTITIONS cannot be read: its here names no partition");

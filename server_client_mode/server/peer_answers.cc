@@ -37,22 +37,36 @@ wire::Partitions PeerAnswers::partitions_of(const ServedDataset& dataset) {
   return {.count = dataset.meta().partitions,
           .manifest = manifest_hash(dataset.meta()),
           .here = dataset.dataset->partitions(),
-          .keeps_state = false};
+          .keeps_state = false,
+          .keeps_results = false};
 }
 
 void PeerAnswers::answer(const ServedDataset& dataset, std::uint64_t request, wire::Bytes question,
                          Done done) {
   PartitionOwner& owner = *owners_.at(&dataset);
-  boost::asio::post(threads_, [this, &owner, request, question = std::move(question),
-                               done = std::move(done)]() mutable {
+  const auto make = [this, &owner, question = std::move(question)] {
+    FAILPOINT("server.answer");
+    PeerBytes answer = owner.answer(question);
+    ++counts_.questions;
+    counts_.question_bytes += static_cast<std::int64_t>(question.size());
+    counts_.answer_bytes += static_cast<std::int64_t>(answer.size());
+    return answer;
+  };
+  answer_on(threads_, loop_, request, make,
+            [this, done = std::move(done)](PeerAnswer answer, const std::optional<Error>& error) {
+              if (error) ++counts_.refused;
+              done(std::move(answer), error);
+            });
+}
+
+void answer_on(boost::asio::thread_pool& threads, boost::asio::any_io_executor loop, std::uint64_t request,
+               std::function<PeerBytes()> make, PeerAnswers::Done done) {
+  boost::asio::post(threads, [loop = std::move(loop), request, make = std::move(make),
+                              done = std::move(done)]() mutable {
     std::shared_ptr<PeerBytes> answer;
     std::optional<Error> error;
     try {
-      FAILPOINT("server.answer");
-      answer = std::make_shared<PeerBytes>(owner.answer(question));
-      ++counts_.questions;
-      counts_.question_bytes += static_cast<std::int64_t>(question.size());
-      counts_.answer_bytes += static_cast<std::int64_t>(answer->size());
+      answer = std::make_shared<PeerBytes>(make());
       wire::add_checksum(*answer, request);
     } catch (const Error& thrown) {
       error = thrown;
@@ -61,8 +75,7 @@ void PeerAnswers::answer(const ServedDataset& dataset, std::uint64_t request, wi
     } catch (const std::exception& thrown) {
       error.emplace(ErrorCode::kIo, thrown.what());
     }
-    if (error) ++counts_.refused;
-    boost::asio::post(loop_, [done = std::move(done), answer = std::move(answer), error = std::move(error)] {
+    boost::asio::post(loop, [done = std::move(done), answer = std::move(answer), error = std::move(error)] {
       done(answer, error);
     });
   });

@@ -28,7 +28,7 @@ class PeerAnswers {
   const ServedDataset& dataset(const std::string& fingerprint) const {
     return datasets_.by_fingerprint(fingerprint);
   }
-  /// Without a word about state.
+  /// Without a word about state and results.
   static wire::Partitions partitions_of(const ServedDataset& dataset);
 
   using Done = std::function<void(PeerAnswer answer, const std::optional<Error>& error)>;
@@ -50,5 +50,10 @@ class PeerAnswers {
   Counts counts_;
   boost::asio::thread_pool threads_;
 };
+
+/// Makes an answer on one of the threads, with a checksum behind it; `done` gets it, or what `make` has
+/// thrown, in the loop's thread.
+void answer_on(boost::asio::thread_pool& threads, boost::asio::any_io_executor loop, std::uint64_t request,
+               std::function<PeerBytes()> make, PeerAnswers::Done done);
 
 }  // namespace hopfeed

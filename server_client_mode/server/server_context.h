@@ -21,6 +21,7 @@
 #include "server_client_mode/server/sampling_pool.h"
 #include "server_client_mode/server/seed_store.h"
 #include "server_client_mode/server/served_datasets.h"
+#include "server_client_mode/server/served_results.h"
 #include "server_client_mode/server/server_options.h"
 #include "server_client_mode/server/state_answers.h"
 #include "wire/messages.h"
@@ -46,7 +47,8 @@ struct ServerContext {
   boost::asio::thread_pool& beside;
   JobOpeners& openers;
   PeerAnswers& peers;
-  StateAnswers* state;  // null: it keeps none
+  StateAnswers* state;     // null: it keeps none
+  ServedResults* results;  // null: it serves none
   wire::Offer offer = {};
   bool draining = false;
   // Each connection that is logged in is one of these.

@@ -39,13 +39,17 @@ struct ServerOptions {
   GpuOptions gpu = {};          // where workers sample; batches lie in the host's memory, and are not pinned
   FeatureTiers features = {};   // where workers read rows of features from; each dataset has a row cache
   PeerOptions partitions = {};  // where this machine has some partitions of the datasets only
-  std::int64_t peer_threads = 2;  // that answer machines which have other partitions; as many for state
+  std::int64_t peer_threads = 2;  // that answer machines which have other partitions; as many for state,
+                                  // and for results
   /// Of state that training learns or writes (state/owner): it is kept in memory, and its checkpoints are
   /// written below this folder, which several servers may share. Empty: the server keeps no state.
   std::string state = {};
   /// Bytes that the state of all datasets may take; each has the same share. 0: a quarter of what is
   /// available.
   std::size_t max_state_memory = 0;
+  /// The folder in which an inference of one of the datasets computes on this machine (results), for machines
+  /// with other partitions; it need not be there yet. Empty: the server serves no results.
+  std::string results = {};
   /// It gets one line for each event, without a line end, on a thread of its own, so that it may wait. It
   /// must not throw. A call that has not come back a second after the server's end is left behind with that
   /// thread.

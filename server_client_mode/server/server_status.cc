@@ -100,6 +100,14 @@ nlohmann::json state_json(const ServerStatus::State& state) {
   return {{"max_memory", state.max_memory}, {"tables", tables}};
 }
 
+nlohmann::json results_json(const ServerStatus::Results& results) {
+  const ResultsAnswers::Counts& counts = results.counts.of;
+  return {{"folder", results.folder},  {"questions", counts.questions},
+          {"not_yet", counts.not_yet}, {"refused", results.counts.refused},
+          {"rows", counts.rows},       {"row_bytes", counts.bytes},
+          {"shards", counts.shards}};
+}
+
 nlohmann::json totals_json(const ServerTotals& totals) {
   return {{"connections", totals.connections},
           {"refused_connections", totals.refused_connections},
@@ -207,6 +215,16 @@ void add_state(Families& all, const ServerStatus::State& state) {
   for (Family* family : {&bytes, &held, &written, &steps}) all.push(std::move(*family));
 }
 
+void add_results(Families& all, const ServedResults::Counts& counts) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  all.counter("results_questions_total", "Questions about rows of an inference", number(counts.of.questions));
+  all.counter("results_not_yet_total", "Of these, those that came before the rows",
+              number(counts.of.not_yet));
+  all.counter("results_refused_total", "Of these, those that could not be answered", number(counts.refused));
+  all.counter("results_rows_total", "Rows that were answered", number(counts.of.rows));
+  all.counter("results_row_bytes_total", "Bytes of these", number(counts.of.bytes));
+}
+
 }  // namespace
 
 std::string status_json(const ServerStatus& status) {
@@ -236,6 +254,7 @@ std::string status_json(const ServerStatus& status) {
                       {"lost_partitions", lost_json(status.lost_partitions)},
                       {"totals", totals_json(status.totals)}};
   if (status.state) json["state"] = state_json(*status.state);
+  if (status.results) json["results"] = results_json(*status.results);
   if (status.failure) json["failure"] = *status.failure;
   return json_text(json);
 }
@@ -279,6 +298,7 @@ std::string metrics_text(const ServerStatus& status) {
   all.counter("peer_question_bytes_total", "Bytes of these questions", number(status.peers.question_bytes));
   all.counter("peer_answer_bytes_total", "Bytes of the answers", number(status.peers.answer_bytes));
   if (status.state) add_state(all, *status.state);
+  if (status.results) add_results(all, status.results->counts);
   all.counter("logins_failed_total", "Connections that did not log in", number(totals.failed_logins));
   return all.text();
 }

@@ -38,6 +38,12 @@ struct ServerStatus {
     std::vector<StateAnswers::ServedTable> tables;
   };
   std::optional<State> state = std::nullopt;
+  /// Rows of an inference that computes beside; none: the server serves none.
+  struct Results {
+    std::string folder;  // as the operator named it
+    ServedResults::Counts counts;
+  };
+  std::optional<Results> results = std::nullopt;
 };
 
 std::string status_json(const ServerStatus& status);

@@ -63,7 +63,8 @@ void Serving::start_coroutines() {
                          {"tls", tls_ ? "yes" : "no"},
                          {"token", options_.token.empty() ? "no" : "yes"},
                          {"state", options_.state},
-                         {"state_memory", state_ ? format_bytes(state_room_.max_memory) : ""}});
+                         {"state_memory", state_ ? format_bytes(state_room_.max_memory) : ""},
+                         {"results", options_.results}});
   if (state_) log_state_rows(datasets_, log_);
 }
 
@@ -96,6 +97,7 @@ void Serving::look_around(Clock::time_point now) {
   seeds_.expire(now);
   lost_.look();
   if (state_) state_->tick();
+  if (results_) results_->tick();
   // What seeds take is taken from the blocks: together they stay within max_memory.
   pool_.limit_blocks(max_memory_ / 2 - seeds_.bytes());
   if (listener_.pauses() == pauses_) return;
@@ -308,6 +310,7 @@ ServerStatus Serving::status() const {
                                 .answer_bytes = peers_.counts().answer_bytes,
                                 .of = peers_.owner_counts()}};
   if (state_) status.state = {.max_memory = state_room_.max_memory, .tables = state_->tables()};
+  if (results_) status.results = {.folder = options_.results, .counts = results_->counts()};
   if (const std::optional<Error> failure = pool_.failure()) status.failure = failure->what();
   for (const auto& [id, session] : sessions_) {
     if (session->logged_in()) status.clients.push_back(session->status());

@@ -100,7 +100,8 @@ class Serving {
   boost::asio::thread_pool beside_{2};
   JobOpeners openers_;
   PeerAnswers peers_;
-  std::unique_ptr<StateAnswers> state_;  // null: it keeps none
+  std::unique_ptr<StateAnswers> state_;     // null: it keeps none
+  std::unique_ptr<ServedResults> results_;  // null: it serves none
   SeedStore seeds_;
   JobTable jobs_;  // before the pool, whose thread asks it
   SamplingPool pool_;

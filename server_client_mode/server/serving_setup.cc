@@ -128,6 +128,10 @@ Serving::Serving(const ServerOptions& options)
                  ? nullptr
                  : std::make_unique<StateAnswers>(datasets_, state_room_, loop_.get_executor(),
                                                   static_cast<std::size_t>(options.peer_threads))),
+      results_(options.results.empty()
+                   ? nullptr
+                   : std::make_unique<ServedResults>(options.results, loop_.get_executor(),
+                                                     static_cast<std::size_t>(options.peer_threads))),
       seeds_({.max_bytes = max_memory_ / 4, .kept = options.seeds_kept}),
       jobs_(datasets_,
             {.largest_block = plan_sampling_pool(options.num_workers, max_memory_).shape.slot_stride,
@@ -145,7 +149,8 @@ Serving::Serving(const ServerOptions& options)
                .beside = beside_,
                .openers = openers_,
                .peers = peers_,
-               .state = state_.get()},
+               .state = state_.get(),
+               .results = results_.get()},
       doorbell_(loop_, duplicate(pool_.doorbell())) {
   context_.offer = make_offer();
   context_.status = [this] { return recent_status(); };

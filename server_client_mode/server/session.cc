@@ -209,7 +209,8 @@ wire::asio::awaitable<bool> Session::answer(const wire::FrameHeader& header) {
       close_job(static_cast<std::uint32_t>(wire::from_bytes<std::uint64_t>(payload)));
       break;
     case FrameType::kAsk:
-      answer_peer(header.request, payload);
+    case FrameType::kResults:
+      answer_peer(header.type, header.request, payload);
       brings_about = true;
       break;
     case FrameType::kGetMeta:

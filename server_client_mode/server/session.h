@@ -100,7 +100,7 @@ class Session : public std::enable_shared_from_this<Session> {
   wire::asio::awaitable<void> send_clusters(std::uint64_t question, const wire::GetClusters& asked);
   wire::asio::awaitable<void> send_rows(std::uint64_t question, const wire::GetRows& asked);
   // For machines that have other partitions, and for those who learn.
-  void answer_peer(std::uint64_t question, wire::Bytes payload);
+  void answer_peer(wire::FrameType type, std::uint64_t question, wire::Bytes payload);
   wire::asio::awaitable<void> wait_for_answers();
   bool asks_too_much() const;
   wire::asio::awaitable<void> take_state(const wire::FrameHeader& header);

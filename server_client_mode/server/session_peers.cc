@@ -1,4 +1,6 @@
 // See session.h. Its answers to a machine that has other partitions.
+#include <fmt/format.h>
+
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -20,9 +22,15 @@ constexpr std::int64_t kMaxPeerAsks = 64;  // under way at a time
 }  // namespace
 
 /// Answers come in any order; the request tells them apart.
-void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
+void Session::answer_peer(FrameType type, std::uint64_t question, wire::Bytes payload) {
+  const bool of_results = type == FrameType::kResults;
   if (asked_of_ == nullptr)
-    throw Error(ErrorCode::kInvalid, "an ASK frame before GET_PARTITIONS has said of which dataset");
+    throw Error(ErrorCode::kInvalid, fmt::format("{} frame before GET_PARTITIONS has said of which dataset",
+                                                 of_results ? "a RESULTS" : "an ASK"));
+  if (of_results && server_.results == nullptr)
+    return connection_->send_refusal(
+        FrameType::kRefused, question,
+        Error(ErrorCode::kUnsupported, "this server serves no results; start it with --results DIR"));
   wire::take_checksum(payload, question,
                       connection_->peer().c_str());  // of damaged bytes it hears, and asks anew
   const std::uint64_t bytes = payload.size();
@@ -30,23 +38,26 @@ void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
   ++answering_;
   owed_answers_ += owed ? 1 : 0;
   asked_bytes_ += bytes;
-  server_.peers.answer(*asked_of_, question, std::move(payload),
-                       [self = shared_from_this(), question, bytes, owed](PeerAnswer answer,
-                                                                          const std::optional<Error>& error) {
-                         --self->answering_;
-                         self->asked_bytes_ -= bytes;
-                         if (self->answered_) self->answered_->cancel();
-                         if (owed) --self->owed_answers_;
-                         if (self->connection_->closed()) return;
-                         if (error) {
-                           self->connection_->send_refusal(FrameType::kRefused, question,
-                                                           self->server_.datasets.told(*error));
-                         } else {
-                           const std::span<const std::byte> all(*answer);
-                           self->connection_->send(FrameType::kAnswer, question, all, std::move(answer));
-                         }
-                         if (owed) self->note_owed();
-                       });
+  const FrameType answer_type = of_results ? FrameType::kResultsAnswer : FrameType::kAnswer;
+  PeerAnswers::Done done = [self = shared_from_this(), answer_type, question, bytes, owed](
+                               PeerAnswer answer, const std::optional<Error>& error) {
+    --self->answering_;
+    self->asked_bytes_ -= bytes;
+    if (self->answered_) self->answered_->cancel();
+    if (owed) --self->owed_answers_;
+    if (self->connection_->closed()) return;
+    if (error) {
+      self->connection_->send_refusal(FrameType::kRefused, question, self->server_.datasets.told(*error));
+    } else {
+      const std::span<const std::byte> all(*answer);
+      self->connection_->send(answer_type, question, all, std::move(answer));
+    }
+    if (owed) self->note_owed();
+  };
+  if (of_results)
+    server_.results->answer(*asked_of_, question, std::move(payload), std::move(done));
+  else
+    server_.peers.answer(*asked_of_, question, std::move(payload), std::move(done));
 }
 
 /// Small questions by their number, large ones by their bytes.

@@ -49,6 +49,7 @@ wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& he
     if (role_ == Role::kOnlooker) become(Role::kMachine);
     wire::Partitions told = PeerAnswers::partitions_of(*asked_of_);
     told.keeps_state = server_.state != nullptr;
+    told.keeps_results = server_.results != nullptr;
     connection_->send(FrameType::kPartitions, header.request, wire::to_bytes(told));
   } else if (header.type == FrameType::kOpen) {
     wire::Open open;

@@ -54,6 +54,19 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(opened.worst_block, kMaxBlockBytes);
 }
 
+TEST(Messages, WhatAServerKeepsBesidePartitions_IsSaidOrLeftOut) {
+  for (const bool state : {false, true})
+    for (const bool results : {false, true}) {
+      const auto told = from_bytes<Partitions>(
+          to_bytes(Partitions{.count = 2, .here = {1}, .keeps_state = state, .keeps_results = results}));
+      EXPECT_EQ(told.keeps_state, state);
+      EXPECT_EQ(told.keeps_results, results);
+    }
+  const auto old =
+      from_bytes<Partitions>(json_bytes(R"({"count":2,"manifest":"0123456789abcdef","here":[1]})"));
+  EXPECT_FALSE(old.keeps_state || old.keeps_results);
+}
+
 TEST(Messages, MarksOfARefusalArrive) {
   const Refusal refusal{.text = "lower " + marked("batch_size")};
   EXPECT_EQ(from_bytes<Refusal>(to_bytes(refusal)).text, refusal.text);

@@ -133,6 +133,8 @@ std::vector<SampleFrame> sample_frames() {
   add("answer", FrameType::kAnswer, 9, question, 0);
   add("state", FrameType::kState, 9, question, 0);
   add("state_answer", FrameType::kStateAnswer, 9, question, 0);
+  add("results", FrameType::kResults, 9, question, 0);
+  add("results_answer", FrameType::kResultsAnswer, 9, question, 0);
   return samples;
 }
 
@@ -225,6 +227,8 @@ void read_payload_of(FrameType type, const Bytes& payload) {
     case FrameType::kAnswer:
     case FrameType::kState:
     case FrameType::kStateAnswer:
+    case FrameType::kResults:
+    case FrameType::kResultsAnswer:
     case FrameType::kPing:
     case FrameType::kPong:
       break;

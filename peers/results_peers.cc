@@ -1,0 +1,189 @@
+// See results_peers.h.
+#include "peers/results_peers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "core/base/error.h"
+#include "wire/caller.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBlockBytes = std::size_t{8} << 20;  // of rows
+constexpr std::size_t kBlocksUnderWay = 4;
+constexpr std::chrono::milliseconds kShortestSleep = 20ms, kLongestSleep = 1'000ms;
+constexpr std::chrono::milliseconds kStep = 100ms;  // of `while_waiting`
+
+}  // namespace
+
+/// The questions of one fetch in their order: blocks of its rows.
+class ResultsPeers::Blocks {
+ public:
+  struct Block {
+    std::size_t first = 0, count = 0;
+    PartitionPeers::Ticket ticket = 0;
+    Clock::time_point asked;
+  };
+  Blocks(PeerNetwork& network, ResultsQuestion question, std::size_t row_bytes)
+      : network_(network),
+        question_(std::move(question)),
+        rows_(question_.rows),
+        height_(std::max<std::size_t>(kBlockBytes / std::max<std::size_t>(row_bytes, 1), 1)) {}
+  /// Nobody waits for what is left.
+  ~Blocks() {
+    for (const Block& block : asked_) network_.drop(block.ticket);
+  }
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
+
+  /// Asks as far ahead as may be. False: all are there.
+  bool ask_ahead() {
+    for (; next_ < rows_.size() && asked_.size() < kBlocksUnderWay; next_ += asked_.back().count) {
+      asked_.push_back({.first = next_, .count = std::min(height_, rows_.size() - next_)});
+      ask(asked_.back());
+    }
+    return !asked_.empty();
+  }
+  void ask(Block& block) {
+    question_.rows = rows_.subspan(block.first, block.count);
+    block.asked = Clock::now();
+    block.ticket = network_.ask(static_cast<int>(question_.partition), write_results_question(question_));
+  }
+  Block& front() { return asked_.front(); }
+  void pop() { asked_.pop_front(); }
+
+ private:
+  PeerNetwork& network_;
+  ResultsQuestion question_;
+  const std::span<const std::uint32_t> rows_;
+  const std::size_t height_;
+  std::size_t next_ = 0;  // of rows_
+  std::deque<Block> asked_;
+};
+
+ResultsPeers::ResultsPeers(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options,
+                           std::function<void()> while_waiting)
+    : own_(std::move(own)),
+      options_(options),
+      while_waiting_(std::move(while_waiting)),
+      network_(meta, own_, options, PeerService::kResults, while_waiting_) {
+  network_.wait_until_known();
+}
+
+void ResultsPeers::fetch(RunId run, const LayerName& name, int partition, std::span<const std::uint32_t> rows,
+                         std::int64_t row_bytes, std::byte* out) try {
+  const auto each = static_cast<std::size_t>(row_bytes);
+  Blocks blocks(network_,
+                {.ask = ResultsAsk::kRows,
+                 .partition = static_cast<std::uint32_t>(partition),
+                 .run = run,
+                 .name = name,
+                 .rows = rows},
+                each);
+  Clock::time_point at_work = Clock::now(), paused = at_work;  // somebody was, there; the end of a pause
+  wire::Backoff pause(kShortestSleep, kLongestSleep);
+  while (blocks.ask_ahead()) {
+    Blocks::Block& block = blocks.front();
+    const PeerAnswer bytes = network_.wait(block.ticket);
+    const ResultsAnswer answer = read_answer(partition, *bytes, block.count, each);
+    if (answer.says == ResultsSays::kAnotherRun)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("{} computes another run (model, options, dataset, Torch or processor differ); "
+                              "start the same run on all machines",
+                              server_of(partition)));
+    const Clock::time_point now = Clock::now();
+    if (answer.says == ResultsSays::kRows) {
+      std::ranges::copy(answer.rows, out + block.first * each);
+      rows_ += static_cast<std::int64_t>(block.count);
+      blocks.pop();
+      at_work = now;
+      pause.reset();
+      continue;
+    }
+    if (block.asked >= paused) {  // else it is an old answer
+      if (answer.says == ResultsSays::kNotYet) at_work = now;
+      if (now - at_work > options_.deadline) throw_nobody(partition);
+      sleep(pause.next());
+      paused = Clock::now();
+    }
+    blocks.ask(block);
+  }
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::kPeerDied) throw;
+  throw Error(ErrorCode::kTimeout, error.message());
+}
+
+/// What makes no sense names who has said it.
+ResultsAnswer ResultsPeers::read_answer(int partition, std::span<const std::byte> bytes, std::size_t count,
+                                        std::size_t row_bytes) const {
+  try {
+    return read_results_answer(bytes, count, row_bytes);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("server {}: {}", server_of(partition), error.message()));
+  }
+}
+
+void ResultsPeers::throw_nobody(int partition) const {
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("nobody computes rows of partition {} at {}, for {} ms ({}); start the same run "
+                          "there, on the machine with partition {}",
+                          partition, server_of(partition), options_.deadline.count(), marked("peer_deadline"),
+                          partition));
+}
+
+void ResultsPeers::note_fetched(RunId run, const LayerName& name) {
+  const std::vector<int> servers = network_.servers();
+  std::vector<int> told;
+  std::vector<PartitionPeers::Ticket> tickets;
+  for (std::size_t p = 0; p < servers.size(); ++p) {
+    const bool ours = std::ranges::find(own_, static_cast<int>(p)) != own_.end();
+    if (ours || std::ranges::find(told, servers[p]) != told.end()) continue;
+    told.push_back(servers[p]);
+    for (const int own : own_)
+      tickets.push_back(network_.ask(static_cast<int>(p),
+                                     write_results_question({.ask = ResultsAsk::kFetched,
+                                                             .partition = static_cast<std::uint32_t>(own),
+                                                             .run = run,
+                                                             .name = name})));
+  }
+  for (const PartitionPeers::Ticket ticket : tickets) {
+    try {
+      network_.wait(ticket);
+    } catch (const Error&) {  // as promised
+    }
+  }
+}
+
+/// In steps, between which `while_waiting` is called.
+void ResultsPeers::sleep(std::chrono::milliseconds time) const {
+  const Clock::time_point end = Clock::now() + time;
+  for (Clock::time_point now = Clock::now(); now < end; now = Clock::now()) {
+    std::this_thread::sleep_until(while_waiting_ ? std::min(end, now + kStep) : end);
+    if (while_waiting_) while_waiting_();
+  }
+}
+
+std::string ResultsPeers::server_of(int partition) const {
+  const int server = network_.servers()[static_cast<std::size_t>(partition)];
+  return server < 0 ? fmt::format("the server of partition {}", partition)
+                    : options_.peers[static_cast<std::size_t>(server)];
+}
+
+ResultsPeers::Counts ResultsPeers::counts() const {
+  const PeerNetwork::Counts counts = network_.counts();
+  return {.questions = counts.questions,
+          .rows = rows_,
+          .bytes_out = counts.bytes_out,
+          .bytes_in = counts.bytes_in};
+}
+
+}  // namespace hopfeed
