@@ -56,14 +56,14 @@ class Ready:
         dataset, total = self._graph.dataset, 0.0
         meta = next(attr for attr in dataset.meta["node_types"][0]["attrs"] if attr["name"] == "x")
         rows = Rows([dataset._part(part, f"nodes/{dataset.node_types[0]}/x.npy") for part in range(dataset.num_partitions)], meta, torch.float32)
-        inference = Inference(self._graph, {}, torch.device("cpu"), torch.float32, False, 0)
+        inference = Inference(self._graph, {}, torch.device("cpu"), torch.float32, False)
         for (task,) in self._model.stages:
             inference.inputs = {task.relations[0].source: rows}
             out = task.relations[0].convolution.layer.out_channels
             price = plan.costs([(rows.width, max(out, rows.width))], out + rows.width, self._memory)
             blocks = [inference.prepare(task, block, price) for block in plan.blocks(self._graph, task, price)]
             made: list[torch.Tensor] = []
-            total += seconds_of(lambda: made.extend(inference.compute(task, block, price)[0] for block in blocks))
+            total += seconds_of(lambda: made.extend(inference.compute(task, block)[0] for block in blocks))
             rows = Rows([torch.cat(made).numpy()], {"name": "h", "element_type": "float32", "shape": [out]}, torch.float32)
         inference.close()
         return total

@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 
 #include "core/base/error.h"
 #include "core/base/prefetch.h"
+#include "core/dataset/row_table.h"
 #include "core/draws/relabel_table.h"
 #include "python/module/truncated_files.h"
 
@@ -30,7 +32,7 @@ using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::devic
 using AnyIds = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Made = nb::ndarray<nb::numpy, std::int64_t>;
 
-constexpr std::size_t kAhead = 16;  // accesses that are under way
+constexpr std::size_t kIdsAhead = 16;  // accesses that are under way
 
 /// Hands memory over to NumPy.
 Made made(std::unique_ptr<std::int64_t[]> data, std::initializer_list<std::size_t> shape) {
@@ -64,13 +66,6 @@ class BlockMaker {
                        [&](auto bounds, const auto* ids) { return make(bounds, ids, first, path); });
     return nb::make_tuple(made(std::move(block.sources), {block.num_sources}),
                           made(std::move(block.edges), {2, num_edges(offsets)}));
-  }
-
-  /// The same edges by sources' dataset ids.
-  Made edges(const Ids& offsets, const AnyIds& indices, const std::string& path) {
-    Block block =
-        read(offsets, indices, path, [&](auto bounds, const auto* ids) { return plain(bounds, ids, path); });
-    return made(std::move(block.edges), {2, num_edges(offsets)});
   }
 
  private:
@@ -121,8 +116,7 @@ class BlockMaker {
     const Id* const at = indices + bounds.front();
     if (first >= 0 && first + static_cast<std::int64_t>(rows) > num_nodes_)
       throw Error(ErrorCode::kCorrupt, path + ": more rows than nodes; run hopfeed-partition verify");
-    if (!std::all_of(at, at + edges, [&](Id id) { return id >= 0 && id < num_nodes_; }))
-      throw Error(ErrorCode::kCorrupt, path + ": neighbours that are no nodes; run hopfeed-partition verify");
+    require_nodes(at, edges, path);
     table.begin_batch(nodes_);
     table.make_room(nodes_, edges + rows);
     locals_.reserve(edges + rows);
@@ -130,7 +124,7 @@ class BlockMaker {
     if (first >= 0)
       for (std::size_t i = 0; i < rows; ++i) inserter.insert(static_cast<std::uint64_t>(first) + i, i);
     for (std::size_t i = 0; i < edges; ++i) {
-      if (i + kAhead < edges) inserter.prefetch(static_cast<std::uint64_t>(at[i + kAhead]));
+      if (i + kIdsAhead < edges) inserter.prefetch(static_cast<std::uint64_t>(at[i + kIdsAhead]));
       inserter.insert(static_cast<std::uint64_t>(at[i]), i);
     }
     inserter.close();
@@ -139,16 +133,6 @@ class BlockMaker {
                 .num_sources = nodes_.count};
     std::copy_n(nodes_.ids.data(), nodes_.count, block.sources.get());
     std::copy_n(locals_.data(), edges, block.edges.get());
-    write_rows(bounds, block.edges.get() + edges);
-    return block;
-  }
-
-  template <class Id>
-  Block plain(std::span<const std::int64_t> bounds, const Id* indices, const std::string& path) const {
-    const auto edges = static_cast<std::size_t>(bounds.back() - bounds.front());
-    require_nodes(indices + bounds.front(), edges, path);
-    Block block{.sources = {}, .edges = std::make_unique_for_overwrite<std::int64_t[]>(2 * edges)};
-    std::copy_n(indices + bounds.front(), edges, block.edges.get());
     write_rows(bounds, block.edges.get() + edges);
     return block;
   }
@@ -170,43 +154,68 @@ class BlockMaker {
   ScratchArray<std::uint32_t> locals_;
 };
 
-using Bytes = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Addresses = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using AnyMatrix = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-/// Copies rows that lie in several arrays, one behind the other by id: array s has [starts[s], starts[s + 1]).
-void gather_rows(const Ids& ids, const Ids& starts, const Addresses& arrays, std::size_t stride,
-                 const Bytes& out) {
-  const std::span<const std::int64_t> wanted(ids.data(), ids.shape(0)),
-      begins(starts.data(), starts.shape(0));
-  require_valid(begins.size() == arrays.shape(0) + 1 && out.shape(0) == wanted.size() &&
-                    out.shape(1) <= stride && std::is_sorted(begins.begin(), begins.end()),
+RowTable table_of(const Ids& starts, const Addresses& arrays, std::size_t stride) {
+  const RowTable table{.starts = {starts.data(), starts.shape(0)},
+                       .arrays = {arrays.data(), arrays.shape(0)},
+                       .stride = stride};
+  require_valid(table.starts.size() == table.arrays.size() + 1 &&
+                    std::is_sorted(table.starts.begin(), table.starts.end()),
                 "arrays that do not agree");
-  const std::uint64_t* const first = arrays.data();
-  std::uint8_t* const to = out.data();
-  const std::size_t bytes = out.shape(1);
+  return table;
+}
+
+void gather(const Ids& ids, const Ids& starts, const Addresses& arrays, std::size_t stride,
+            const Bytes& out) {
+  const RowTable table = table_of(starts, arrays, stride);
+  require_valid(out.shape(0) == ids.shape(0) && (out.shape(1) <= stride || ids.shape(0) == 0),
+                "rows that do not agree");
+  const std::span<const std::int64_t> wanted(ids.data(), ids.shape(0));
   const nb::gil_scoped_release released;
   require_whole_files();
-  const auto inside = [&](std::int64_t id) { return id >= begins.front() && id < begins.back(); };
-  if (!std::all_of(wanted.begin(), wanted.end(), inside))
-    throw Error(ErrorCode::kCorrupt, "rows that are outside the graph; run hopfeed-partition verify");
-  std::size_t s = 0;
-  const auto place = [&](std::int64_t id) {
-    if (id < begins[s] || id >= begins[s + 1])
-      s = static_cast<std::size_t>(std::upper_bound(begins.begin(), begins.end(), id) - begins.begin()) - 1;
-    return reinterpret_cast<const std::uint8_t*>(first[s]) +
-           static_cast<std::size_t>(id - begins[s]) * stride;
-  };
-  const std::uint8_t* ahead[kAhead];
-  const auto look = [&](std::size_t i) {
-    const std::uint8_t* const row = ahead[i % kAhead] = place(wanted[i]);
-    for (std::size_t line = 0; line < std::min<std::size_t>(bytes, 512); line += 64)
-      prefetch_line(row + line);
-  };
-  for (std::size_t i = 0; i < std::min(kAhead, wanted.size()); ++i) look(i);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    std::memcpy(to + i * bytes, ahead[i % kAhead], bytes);
-    if (i + kAhead < wanted.size()) look(i + kAhead);
-  }
+  gather_rows(table, wanted, out.shape(1), reinterpret_cast<std::byte*>(out.data()));
+}
+
+template <class Number>
+void reduce_numbers(const RowTable& table, const InEdges& edges, const std::optional<AnyIds>& weights,
+                    Reduction reduction, const AnyMatrix& out, std::size_t threads) {
+  const std::int64_t count = edges.offsets.back() - edges.offsets.front();
+  require_valid(!weights || (weights->dtype() == nb::dtype<Number>() &&
+                             static_cast<std::int64_t>(weights->shape(0)) == count),
+                "weights that do not agree");
+  const auto* const of_edges = weights ? static_cast<const Number*>(weights->data()) : nullptr;
+  const nb::gil_scoped_release released;
+  require_whole_files();
+  reduce_rows<Number>(table, edges, of_edges, reduction, out.shape(1), static_cast<Number*>(out.data()),
+                      threads);
+}
+
+void reduce(const Ids& offsets, const AnyIds& sources, const std::optional<AnyIds>& weights,
+            const Ids& starts, const Addresses& arrays, std::size_t stride, const std::string& name,
+            const AnyMatrix& out, std::size_t threads, const std::string& path) {
+  const bool wide = sources.dtype() == nb::dtype<std::int64_t>();
+  require_valid(wide || sources.dtype() == nb::dtype<std::int32_t>(),
+                path + " has ids that are neither int32 nor int64");
+  require_valid(name == "sum" || name == "max" || name == "min", "there is no reduction '" + name + "'");
+  const Reduction reduction = name == "sum"   ? Reduction::kSum
+                              : name == "max" ? Reduction::kMax
+                                              : Reduction::kMin;
+  const InEdges edges{.offsets = {offsets.data(), offsets.shape(0)},
+                      .sources = sources.data(),
+                      .count = static_cast<std::int64_t>(sources.shape(0)),
+                      .type = wide ? ElementType::kInt64 : ElementType::kInt32,
+                      .path = path};
+  const RowTable table = table_of(starts, arrays, stride);
+  require_valid(!edges.offsets.empty() && out.shape(0) == edges.offsets.size() - 1 &&
+                    (table.arrays.empty() || out.shape(1) * out.itemsize() <= stride),
+                "rows that do not agree");
+  if (out.dtype() == nb::dtype<double>())
+    return reduce_numbers<double>(table, edges, weights, reduction, out, threads);
+  require_valid(out.dtype() == nb::dtype<float>(), "rows are neither float32 nor float64");
+  reduce_numbers<float>(table, edges, weights, reduction, out, threads);
 }
 
 /// Checksum is XXH3-64 of bytes that come one part after the other.
@@ -234,20 +243,24 @@ void bind_blocks(nb::module_& module) {
   nb::class_<BlockMaker>(module, "BlockMaker",
                          "Numbers the sources of blocks of rows; one thread's at a time.")
       .def(nb::init<std::int64_t>(), nb::arg("num_nodes"))
-      .def("block", &BlockMaker::block, nb::arg("offsets"), nb::arg("indices"), nb::arg("first"),
-           nb::arg("path"),
-           nb::sig("def block(self, offsets: object, indices: object, first: int, path: str) -> tuple"),
-           "Sources, int64 [M], and edges, int64 [2, E]: the source's place there and the row. The rows' own "
-           "nodes come first where `first`, the id of the first, is not -1. `path` names the file in errors.")
-      .def("edges", &BlockMaker::edges, nb::arg("offsets"), nb::arg("indices"), nb::arg("path"),
-           nb::sig("def edges(self, offsets: object, indices: object, path: str) -> object"),
-           "The same edges, with sources by their ids.");
-  module.def(
-      "gather_rows", &gather_rows, nb::arg("ids"), nb::arg("starts"), nb::arg("arrays"), nb::arg("stride"),
-      nb::arg("out"),
-      nb::sig("def gather_rows(ids: object, starts: object, arrays: object, stride: int, out: object) -> "
-              "None"),
-      "Copies rows of arrays that lie one behind the other by id; `arrays` are addresses.");
+      .def(
+          "block", &BlockMaker::block, nb::arg("offsets"), nb::arg("indices"), nb::arg("first"),
+          nb::arg("path"),
+          nb::sig("def block(self, offsets: object, indices: object, first: int, path: str) -> tuple"),
+          "Sources, int64 [M], and edges, int64 [2, E]: the source's place there and the row. The rows' own "
+          "nodes come first where `first`, the id of the first, is not -1. `path` names the file in errors.");
+  module.def("gather_rows", &gather, nb::arg("ids"), nb::arg("starts"), nb::arg("arrays"), nb::arg("stride"),
+             nb::arg("out"),
+             nb::sig("def gather_rows(ids: object, starts: object, arrays: object, stride: int, out: "
+                     "object) -> None"),
+             "Copies rows of arrays that lie one behind the other by id; `arrays` are addresses.");
+  module.def("reduce_rows", &reduce, nb::arg("offsets"), nb::arg("sources"), nb::arg("weights").none(),
+             nb::arg("starts"), nb::arg("arrays"), nb::arg("stride"), nb::arg("reduction"), nb::arg("out"),
+             nb::arg("threads"), nb::arg("path"),
+             nb::sig("def reduce_rows(offsets: object, sources: object, weights: object, starts: object, "
+                     "arrays: object, stride: int, reduction: str, out: object, threads: int, path: str) -> "
+                     "None"),
+             "Reduces (sum, max, min) the rows of each row's sources into what `out` has of it.");
   nb::class_<Checksum>(module, "Checksum", "XXH3-64 of bytes that come one part after the other.")
       .def(nb::init<>())
       .def("update", &Checksum::update, nb::arg("array"), nb::sig("def update(self, array: object) -> None"))

@@ -1,8 +1,10 @@
 """One layer over a block of rows, as it is over the whole graph.
 
-A block's sources have the rows' own nodes first, in the rows' order, where both are of one type: so loops that a layer adds
-to nodes of equal numbers are those of the nodes themselves. GCNConv weighs an edge by the degrees of both ends in the whole
-graph, which a block does not know: these are computed once, and it is given the weights.
+Layers that sum their neighbours' rows, take their mean, maximum or minimum, and know of them nothing else, are computed from
+that alone: no row is copied for each edge, and a node may have any number of them. GCNConv weighs an edge by the degrees of
+both ends in the whole graph, which a block does not know: these are computed once. All other layers are called with a block of
+edges. Its sources have the rows' own nodes first, in the rows' order, where both are of one type: so loops that a layer adds to
+nodes of equal numbers are those of the nodes themselves.
 """
 
 from __future__ import annotations
@@ -22,56 +24,67 @@ if TYPE_CHECKING:
 
 @dataclass
 class Block:
-    """Consecutive rows of one partition with all their in-edges of one type, or with some of those of a single row.
+    """Consecutive rows of one partition with all their in-edges of one type.
 
     Attributes:
         x_source: [M, width] of the sources.
         x_own: [rows, width] of the rows themselves.
         edge_index: [2, E], sources by their place in ``x_source``, and rows.
         edge: arguments of edges, by name.
-        sources: dataset ids of the sources; None: no nodes of the graph, but a trial.
-        first: dataset id of the first row.
-        own_first: whether the rows' own nodes are the first sources.
     """
 
     x_source: torch.Tensor
     x_own: torch.Tensor
     edge_index: torch.Tensor
     edge: dict[str, torch.Tensor] = field(default_factory=dict)
-    sources: torch.Tensor | None = None
-    first: int = 0
-    own_first: bool = False
-
-    @property
-    def rows(self) -> int:
-        return len(self.x_own)
 
     def to(self, device: torch.device) -> Block:
         if device.type == "cpu":
             return self
         moved = {name: value.to(device) for name, value in self.edge.items()}
-        sources = None if self.sources is None else self.sources.to(device)
-        return Block(
-            self.x_source.to(device), self.x_own.to(device), self.edge_index.to(device), moved, sources, self.first, self.own_first
-        )
+        return Block(self.x_source.to(device), self.x_own.to(device), self.edge_index.to(device), moved)
+
+
+@dataclass
+class Edges:
+    """Some edges, of which a layer wants the weights.
+
+    Attributes:
+        sources, own: dataset ids of both ends.
+        given: arguments of edges, by name.
+    """
+
+    sources: torch.Tensor
+    own: torch.Tensor
+    given: dict[str, torch.Tensor]
+
+
+@dataclass
+class Reduced:
+    """Consecutive rows, and what their neighbours' rows reduce to.
+
+    Attributes:
+        neighbours: [rows, width of the sources].
+        x_own: [rows, width] of the rows themselves.
+        first: dataset id of the first row.
+    """
+
+    neighbours: torch.Tensor
+    x_own: torch.Tensor
+    first: int = 0
+
+    def to(self, device: torch.device) -> Reduced:
+        return Reduced(self.neighbours.to(device), self.x_own.to(device), self.first)
 
 
 class Convolution:
-    """A callable on ``((x_source, x_own), edge_index, **edge)``.
+    """A layer that is called on ``((x_source, x_own), edge_index, **edge)``, with all edges of a row at once.
 
     Args:
         layer: the user's.
         title: what errors call it.
         edge: which attribute of the edges goes by which of its arguments.
-
-    Attributes:
-        reduce: how the messages to a row become one (sum, mean, max, min), where a row's edges may come in pieces; else None.
-        looks_up: whether rows that no edge begins at cost nothing, and equal places of sources and rows mean nothing: then
-            all nodes may be the sources of every block.
     """
-
-    reduce: str | None = None
-    looks_up = False
 
     def __init__(self, layer: Any, title: str, edge: dict[str, str]) -> None:
         self.layer, self.title, self.edge = layer, title, edge
@@ -82,95 +95,78 @@ class Convolution:
     def __call__(self, block: Block) -> torch.Tensor:
         return self.layer((block.x_source, block.x_own), block.edge_index, **block.edge)
 
-    def messages(self, block: Block) -> torch.Tensor:
-        """Of the edges of a piece, [E, width]; only with ``reduce``."""
-        raise NotImplementedError
-
-    def finish(self, reduced: torch.Tensor, block: Block) -> torch.Tensor:
-        """The row of all messages together; ``block`` is one of its pieces."""
-        raise NotImplementedError
-
 
 class Reducing(Convolution):
-    """A layer that reduces its sources' rows and knows of them nothing else: SAGEConv, GINConv, GraphConv. What they come to
-    stands as the one neighbour, of which sum, mean and maximum are that neighbour."""
+    """A layer that needs no more of a row's neighbours than what they reduce to: SAGEConv, GINConv, GraphConv. That stands as
+    the one neighbour, of which sum, mean, maximum and minimum are that neighbour.
+
+    Attributes:
+        reduce: sum, mean, max or min.
+        weighs: whether edges have weights.
+    """
 
     def __init__(self, layer: Any, title: str, edge: dict[str, str]) -> None:
         super().__init__(layer, title, edge)
-        reduce = {"add": "sum"}.get(layer.aggr, layer.aggr)
-        if reduce in ("sum", "mean", "max", "min") and not getattr(layer, "project", False):
-            self.reduce = reduce
-        self.looks_up = not getattr(layer, "project", False)
+        self.reduce = reduction_of(layer)
+        self.weighs = bool(edge)
 
-    def messages(self, block: Block) -> torch.Tensor:
-        rows = block.x_source[block.edge_index[0]]
-        weights = block.edge.get("edge_weight")
-        return rows if weights is None else rows * weights.view(-1, 1)
+    def weights(self, edges: Edges) -> torch.Tensor:
+        """What the rows of the sources are multiplied by."""
+        return edges.given["edge_weight"]
 
-    def finish(self, reduced: torch.Tensor, block: Block) -> torch.Tensor:
-        return self.layer((reduced, block.x_own), torch.zeros((2, 1), dtype=torch.int64, device=reduced.device))
+    def finish(self, reduced: Reduced) -> torch.Tensor:
+        """The layer's rows."""
+        itself = torch.arange(len(reduced.x_own), device=reduced.x_own.device).expand(2, -1)
+        return self.layer((reduced.neighbours, reduced.x_own), itself)
 
 
-class Gcn(Convolution):
-    """GCNConv, its edges weighed by degrees of the whole graph."""
+class Gcn(Reducing):
+    """GCNConv, its edges weighed by degrees of the whole graph: row i is s_i (the sum of s_j w_ji x_j) + s_i^2 l_i x_i, where
+    s is a degree's inverse root and l what the loop weighs."""
 
     def __init__(self, layer: Any, title: str, edge: dict[str, str]) -> None:
         super().__init__(layer, title, edge)
-        self.reduce = "sum" if layer.aggr in ("add", "sum") else None
         self._loop_weight = _fill_of_loops(layer, bool(edge))
-        self._scale = self._loops = None
+        self._scale = self._loops = torch.empty(0)
+        self.weighs = layer.normalize or bool(edge)
 
     def prepare(self, graph: Graph, edge_type: EdgeType) -> None:
         if edge_type[0] != edge_type[2]:
             raise UnsupportedError(f"{self.title} weighs edges by degrees, and {edge_type} goes from one type to another; use SAGEConv")
-        if self.layer.normalize and self._scale is None:
+        if self.layer.normalize and not len(self._scale):
             degrees, loops = graph.degrees(edge_type, self.edge.get("edge_weight"), self._loop_weight)
             scale = degrees.pow_(-0.5)
             self._scale = scale.masked_fill_(scale == float("inf"), 0).float()
             self._loops = loops.float()
 
-    def _weighed(self, block: Block) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """Edges without loops, their weights, and those of the rows' own loops; None: all 1, and none."""
-        edges, weights = block.edge_index, block.edge.get("edge_weight")
+    def weights(self, edges: Edges) -> torch.Tensor:
+        given = edges.given.get("edge_weight")
         if not self.layer.normalize:
-            return edges, weights, None
-        if weights is None:
-            weights = torch.ones(edges.shape[1], dtype=block.x_source.dtype, device=edges.device)
-        weights = weights.view(-1)
-        if block.sources is None or self._scale is None:  # a trial
-            scale_source, scale_own, loops = torch.ones(len(block.x_source)), torch.ones(block.rows), torch.ones(block.rows)
-        else:
-            scale_source = self._scale[block.sources.cpu()]
-            own = slice(block.first, block.first + block.rows)
-            scale_own, loops = self._scale[own], self._loops[own]
-        kind = {"dtype": block.x_source.dtype, "device": edges.device}
-        scale_source, scale_own, loops = scale_source.to(**kind), scale_own.to(**kind), loops.to(**kind)
-        of_loops = None
-        if self.layer.add_self_loops:
-            others = edges[0] != edges[1]
-            edges, weights = edges[:, others], weights[others]
-            of_loops = scale_own * loops * scale_own
-        return edges, scale_source[edges[0]] * weights * scale_own[edges[1]], of_loops
+            assert given is not None
+            return given
+        weights = self._scale[edges.sources]
+        if given is not None:
+            weights *= given
+        if self.layer.add_self_loops:  # instead of those that there are
+            weights[edges.sources == edges.own] = 0
+        return weights
 
-    def __call__(self, block: Block) -> torch.Tensor:
-        edges, weights, of_loops = self._weighed(block)
-        if of_loops is not None:
-            own = torch.arange(block.rows, device=edges.device)
-            edges, weights = torch.cat([edges, own.expand(2, -1)], 1), torch.cat([weights, of_loops])
-        out = self.layer.propagate(edges, x=self.layer.lin(block.x_source), edge_weight=weights, size=(len(block.x_source), block.rows))
+    def finish(self, reduced: Reduced) -> torch.Tensor:
+        neighbours = reduced.neighbours
+        if self.layer.normalize and len(self._scale):
+            own = slice(reduced.first, reduced.first + len(reduced.x_own))
+            scale = self._scale[own].to(neighbours).view(-1, 1)
+            neighbours = neighbours * scale
+            if self.layer.add_self_loops:
+                neighbours += scale.square() * self._loops[own].to(neighbours).view(-1, 1) * reduced.x_own
+        out = self.layer.lin(neighbours)
         return out if self.layer.bias is None else out + self.layer.bias
 
-    def messages(self, block: Block) -> torch.Tensor:
-        edges, weights, _ = self._weighed(block)
-        rows = block.x_source[edges[0]]
-        return rows if weights is None else rows * weights.view(-1, 1)
 
-    def finish(self, reduced: torch.Tensor, block: Block) -> torch.Tensor:
-        of_loops = self._weighed(block)[2]
-        if of_loops is not None:
-            reduced = reduced + of_loops.view(-1, 1) * block.x_own
-        out = self.layer.lin(reduced)
-        return out if self.layer.bias is None else out + self.layer.bias
+def reduction_of(layer: Any) -> str | None:
+    """How the messages to a row become one, where that is a sum, a mean, a maximum or a minimum."""
+    reduce = {"add": "sum"}.get(layer.aggr, layer.aggr) if isinstance(layer.aggr, str) else None
+    return reduce if reduce in ("sum", "mean", "max", "min") and not getattr(layer, "project", False) else None
 
 
 def _fill_of_loops(layer: Any, weighted: bool) -> float:
@@ -197,8 +193,10 @@ def convolution(layer: Any, title: str, edge: dict[str, str]) -> Convolution:
     if isinstance(layer, MessagePassing) and layer.flow != "source_to_target":
         raise UnsupportedError(f"{title} has flow={layer.flow!r}; in-edges are what is stored, so give source_to_target")
     if type(layer) is GCNConv:
+        if reduction_of(layer) != "sum":
+            raise UnsupportedError(f"{title} has aggr={layer.aggr!r}; give a GCNConv that adds, as it does by itself")
         return Gcn(layer, title, taken)
-    if type(layer) in (SAGEConv, GINConv, GraphConv):
+    if type(layer) in (SAGEConv, GINConv, GraphConv) and reduction_of(layer):
         return Reducing(layer, title, taken)
     return Convolution(layer, title, taken)
 

@@ -9,7 +9,7 @@ import torch
 
 from hopfeed import _core
 from hopfeed.dataset import Dataset
-from hopfeed.errors import NotFoundError
+from hopfeed.errors import CorruptError, NotFoundError
 from hopfeed.results.rows import matrix, tensor_of
 from hopfeed.results.stages import EdgeType
 
@@ -45,16 +45,20 @@ class Graph:
 
     def block(self, edge_type: EdgeType, part: int, offsets: Array, first: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Sources' dataset ids and the block's edges; ``first`` is -1 where rows' own nodes are no sources."""
-        indices, path = self._indices(edge_type, part)
+        indices, path = self.indices(edge_type, part)
         sources, edges = self._maker(edge_type[0]).block(offsets, indices, first, path)
         return torch.from_numpy(sources), torch.from_numpy(edges)
 
-    def edges(self, edge_type: EdgeType, part: int, offsets: Array) -> torch.Tensor:
-        """A block's edges with sources by their dataset ids."""
-        indices, path = self._indices(edge_type, part)
-        return torch.from_numpy(self._maker(edge_type[0]).edges(offsets, indices, path))
+    def sources(self, edge_type: EdgeType, part: int, begin: int, end: int) -> torch.Tensor:
+        """Dataset ids that edges of a partition begin at."""
+        indices, path = self.indices(edge_type, part)
+        ids = torch.from_numpy(np.array(indices[begin:end])).long()
+        if len(ids) and not (0 <= int(ids.min()) and int(ids.max()) < self.dataset.num_nodes(edge_type[0])):
+            raise CorruptError(f"{path}: neighbours that are no nodes; run hopfeed-partition verify")
+        return ids
 
-    def _indices(self, edge_type: EdgeType, part: int) -> tuple[Array, str]:
+    def indices(self, edge_type: EdgeType, part: int) -> tuple[Array, str]:
+        """The sources of a partition's edges, as they are stored and unchecked, and what errors call them."""
         name = self._file(edge_type, "indices")
         return self.dataset._part(part, name), str(self.dataset.folder / f"part-{part:04d}" / name)
 

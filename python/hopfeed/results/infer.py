@@ -217,7 +217,7 @@ def _compute(out: Path, work: Path, layers: Any, dataset: Dataset, options: _Opt
         agree(out / WORK, out, signature, files)
         if work != out / WORK:
             agree(work, work, signature, files)
-        inference = Inference(graph, {}, device, dtype, options.check_finite, options.memory // 4)
+        inference = Inference(graph, {}, device, dtype, options.check_finite)
         try:
             with torch.no_grad(), _bar(run.rows(), options.progress) as advance:
                 shards = run.compute(inputs, inference, advance)

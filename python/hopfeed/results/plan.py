@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hopfeed.errors import NoSpaceError
+from hopfeed.results.convolutions import Reducing
 from hopfeed.results.graph import Graph
-from hopfeed.results.stages import Task
+from hopfeed.results.stages import Relation, Task
 
 SHARD_BYTES = 32 << 20  # of rows, about, in one file
 BLOCK_BYTES = 128 << 20  # that a block takes at most where its rows can be parted; larger ones are no faster
@@ -83,8 +84,9 @@ def blocks(graph: Graph, task: Task, price: Costs) -> Iterator[Rows]:
             total = np.arange(count + 1) * price.row
             for relation, edge in zip(task.relations, price.edges):
                 bounds = graph.offsets(relation.edge_type, part, first, first + count)
-                if relation.convolution.reduce is None:
-                    _require_fits(graph, task, relation, part, first, np.diff(bounds), price, edge)
+                if isinstance(relation.convolution, Reducing):
+                    continue
+                _require_fits(graph, task, relation, part, first, np.diff(bounds), price, edge)
                 total += (bounds - bounds[0]) * edge
             begin = 0
             while begin < count:
@@ -93,13 +95,13 @@ def blocks(graph: Graph, task: Task, price: Costs) -> Iterator[Rows]:
                 begin = end
 
 
-def _require_fits(graph: Graph, task: Task, relation: object, part: int, first: int, degrees: np.ndarray, price: Costs, edge: int) -> None:
+def _require_fits(graph: Graph, task: Task, relation: Relation, part: int, first: int, degrees: np.ndarray, price: Costs, edge: int) -> None:
     most = int(degrees.argmax()) if len(degrees) else 0
     if not len(degrees) or int(degrees[most]) * edge + price.row <= price.limit:
         return
     node = int(graph.original_ids(task.node_type, part, first + most, first + most + 1)[0])
     needed = -(-2 * (int(degrees[most]) * edge + price.row) // (1 << 20))
-    title, kind = relation.convolution.title, relation.edge_type  # type: ignore[attr-defined]
+    title, kind = relation.convolution.title, relation.edge_type
     raise NoSpaceError(
         f"node {node} of '{task.node_type}' has {int(degrees[most]):,} in-edges of {kind}, which {title} must have at once; "
         f"give memory='{needed}M' at least (it is {2 * price.limit >> 20}M)"

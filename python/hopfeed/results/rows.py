@@ -20,21 +20,20 @@ class Rows:
     Args:
         arrays: matrices whose rows are equally far apart, in the order of dataset ids.
         meta: element type and shape of a row, as ``meta.json`` has them.
-        dtype: of the tensors that are given.
+        dtype: see below.
 
     Attributes:
-        held: all rows, where they are in memory.
+        dtype: of the tensors that are given.
         width: of a row.
     """
 
     def __init__(self, arrays: Sequence[Array], meta: Mapping[str, Any], dtype: torch.dtype) -> None:
         self._arrays = [matrix(array) for array in arrays if len(array)]  # kept: addresses point into them
-        self._meta, self._dtype = meta, dtype
+        self._meta, self.dtype = meta, dtype
         self._starts = np.cumsum([0, *map(len, self._arrays)], dtype=np.int64)
         self._addresses = np.array([array.ctypes.data for array in self._arrays], np.uint64)
         self._stride = self._arrays[0].strides[0] if self._arrays else 0
         self._bytes = row_bytes(meta)
-        self.held: torch.Tensor | None = None
         self.width = int(np.prod(meta["shape"], dtype=np.int64))
 
     def __len__(self) -> int:
@@ -45,19 +44,30 @@ class Rows:
         raw = np.empty((len(ids), self._bytes), np.uint8)
         if len(ids):
             _core.gather_rows(ids.numpy(), self._starts, self._addresses, self._stride, raw)
-        return tensor_of(raw, self._meta, self._dtype)
-
-    def hold(self) -> torch.Tensor:
-        """All rows, in memory from now on."""
-        if self.held is None:
-            self.held = self.run(0, len(self))
-        return self.held
+        return tensor_of(raw, self._meta, self.dtype)
 
     def run(self, first: int, count: int) -> torch.Tensor:
         """Consecutive rows."""
-        if self.held is not None:
-            return self.held[first : first + count]
         return self[torch.arange(first, first + count)]
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether they are stored as the tensors that are given, so that ``reduce`` reads them where they lie."""
+        return self.dtype in (torch.float32, torch.float64) and self._meta["element_type"] == str(self.dtype).removeprefix("torch.")
+
+    def reduce(self, sources: Array, bounds: Array, weights: torch.Tensor | None, kind: str, out: torch.Tensor, path: str) -> None:
+        """Adds the rows of each row's sources to what ``out`` has of it, or takes the larger or smaller: kind is sum, max or min.
+
+        Args:
+            sources: ids as they are stored.
+            bounds: which of them each row has, [rows + 1].
+            weights: of these.
+            path: what errors call the sources.
+        """
+        _core.reduce_rows(
+            bounds, sources, None if weights is None else weights.numpy(), self._starts, self._addresses, self._stride, kind, out.numpy(),
+            torch.get_num_threads(), path,
+        )  # fmt: skip
 
 
 def matrix(array: Array) -> Array:

@@ -1,0 +1,177 @@
+// See row_table.h.
+#include "core/dataset/row_table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/prefetch.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::size_t kRowsAhead = 16;
+
+template <class Id>
+void require_rows(const RowTable& table, const Id* ids, std::size_t count, const std::string& path) {
+  const std::int64_t first = table.starts.front(), last = table.starts.back();
+  if (!std::all_of(ids, ids + count, [&](Id id) { return id >= first && id < last; }))
+    throw Error(ErrorCode::kCorrupt, path + ": neighbours that are no nodes; run hopfeed-partition verify");
+}
+
+/// Returns where a row lies; `array` is where the last one was found.
+const std::byte* place(const RowTable& table, std::int64_t id, std::size_t& array) {
+  const std::span<const std::int64_t> starts = table.starts;
+  if (id < starts[array] || id >= starts[array + 1])
+    array = static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), id) - starts.begin()) - 1;
+  return reinterpret_cast<const std::byte*>(table.arrays[array]) +
+         static_cast<std::size_t>(id - starts[array]) * table.stride;
+}
+
+/// ReadAhead gives the places of rows in their order, and has asked for the next ones.
+template <class Id>
+class ReadAhead {
+ public:
+  ReadAhead(const RowTable& table, const Id* ids, std::size_t begin, std::size_t end, std::size_t bytes)
+      : table_(table), ids_(ids), looked_(begin), end_(end), bytes_(std::min<std::size_t>(bytes, 512)) {
+    while (looked_ < std::min(begin + kRowsAhead, end_)) look();
+  }
+  /// Returns the place of row `i`, which follows the last one.
+  const std::byte* at(std::size_t i) {
+    const std::byte* const row = places_[i % kRowsAhead];
+    if (looked_ < end_) look();
+    return row;
+  }
+
+ private:
+  void look() {
+    const std::byte* const row = place(table_, static_cast<std::int64_t>(ids_[looked_]), array_);
+    for (std::size_t line = 0; line < bytes_; line += 64) prefetch_line(row + line);
+    places_[looked_++ % kRowsAhead] = row;
+  }
+
+  const RowTable& table_;
+  const Id* ids_;
+  std::size_t looked_, end_, bytes_, array_ = 0;
+  const std::byte* places_[kRowsAhead] = {};
+};
+
+/// Reducer reduces the sources' rows of each row into what `out` has of it. Rows are shared out among
+/// threads, and each is one thread's: its numbers do not depend on how many there are.
+template <class Number, class Id>
+struct Reducer {
+  static constexpr std::size_t kRun = 256;  // edges whose sum has the elements' own precision
+
+  const RowTable& table;
+  std::span<const std::int64_t> bounds;
+  const Id* sources;      // from bounds.front() on
+  const Number* weights;  // likewise, or null
+  Reduction reduction;
+  std::size_t width;
+  Number* out;
+
+  void run(std::size_t threads) const {
+    const std::size_t rows = bounds.size() - 1;
+    std::vector<std::jthread> others;  // joined at the end
+    std::size_t begin = 0;
+    for (std::size_t t = 1; t < threads; ++t) {
+      const std::int64_t share = bounds.front() + (bounds.back() - bounds.front()) /
+                                                      static_cast<std::int64_t>(threads) *
+                                                      static_cast<std::int64_t>(t);
+      const auto end = static_cast<std::size_t>(
+          std::lower_bound(bounds.begin() + static_cast<std::ptrdiff_t>(begin), bounds.end() - 1, share) -
+          bounds.begin());
+      if (end > begin) others.emplace_back([this, begin, end] { reduce(begin, end); });
+      begin = end;
+    }
+    reduce(begin, rows);
+  }
+
+ private:
+  std::size_t edge(std::size_t row) const { return static_cast<std::size_t>(bounds[row] - bounds.front()); }
+
+  void reduce(std::size_t begin, std::size_t end) const {
+    ReadAhead<Id> ahead(table, sources, edge(begin), edge(end), width * sizeof(Number));
+    std::vector<Number> run(width);
+    std::vector<double> total(width);
+    for (std::size_t row = begin; row < end; ++row) {
+      Number* const to = out + row * width;
+      const std::size_t first = edge(row), last = edge(row + 1);
+      if (reduction == Reduction::kSum && last - first > kRun) {
+        std::copy_n(to, width, total.begin());
+        for (std::size_t e = first; e < last; ++e) {
+          add(run.data(), ahead, e);
+          if ((e - first) % kRun != kRun - 1 && e + 1 != last) continue;
+          for (std::size_t i = 0; i < width; ++i) total[i] += static_cast<double>(run[i]), run[i] = 0;
+        }
+        std::transform(total.begin(), total.end(), to, [](double sum) { return static_cast<Number>(sum); });
+      } else {
+        for (std::size_t e = first; e < last; ++e) add(to, ahead, e);
+      }
+    }
+  }
+
+  void add(Number* to, ReadAhead<Id>& ahead, std::size_t e) const {
+    const auto* const from = reinterpret_cast<const Number*>(ahead.at(e));
+    const Number weight = weights == nullptr ? Number{1} : weights[e];
+    switch (reduction) {
+      case Reduction::kSum:
+        for (std::size_t i = 0; i < width; ++i) to[i] += weight * from[i];
+        break;
+      case Reduction::kMax:
+        for (std::size_t i = 0; i < width; ++i) to[i] = larger(weight * from[i], to[i]);
+        break;
+      case Reduction::kMin:
+        for (std::size_t i = 0; i < width; ++i) to[i] = -larger(-(weight * from[i]), -to[i]);
+        break;
+    }
+  }
+  /// NaN where one of them is.
+  static Number larger(Number a, Number b) { return a > b || a != a ? a : b; }
+};
+
+template <class Id, class Number>
+void reduce_over(const Reducer<Number, Id>& reducer, std::size_t edges, const std::string& path,
+                 std::size_t threads) {
+  require_rows(reducer.table, reducer.sources, edges, path);
+  reducer.run(std::max<std::size_t>(threads, 1));
+}
+
+}  // namespace
+
+void gather_rows(const RowTable& table, std::span<const std::int64_t> ids, std::size_t bytes,
+                 std::byte* out) {
+  require_rows(table, ids.data(), ids.size(), "rows");
+  ReadAhead<std::int64_t> rows(table, ids.data(), 0, ids.size(), bytes);
+  for (std::size_t i = 0; i < ids.size(); ++i) std::memcpy(out + i * bytes, rows.at(i), bytes);
+}
+
+template <class Number>
+void reduce_rows(const RowTable& table, const InEdges& edges, const Number* weights, Reduction reduction,
+                 std::size_t width, Number* out, std::size_t threads) {
+  const std::span<const std::int64_t> bounds = edges.offsets;
+  if (bounds.front() < 0 || bounds.back() > edges.count || !std::is_sorted(bounds.begin(), bounds.end()))
+    throw Error(ErrorCode::kCorrupt,
+                edges.path + ": row offsets that are outside the graph; run hopfeed-partition verify");
+  const auto run = [&]<class Id>(const Id* sources) {
+    const Reducer<Number, Id> reducer{.table = table,
+                                      .bounds = bounds,
+                                      .sources = sources + bounds.front(),
+                                      .weights = weights,
+                                      .reduction = reduction,
+                                      .width = width,
+                                      .out = out};
+    reduce_over(reducer, static_cast<std::size_t>(bounds.back() - bounds.front()), edges.path, threads);
+  };
+  edges.type == ElementType::kInt32 ? run(static_cast<const std::int32_t*>(edges.sources))
+                                    : run(static_cast<const std::int64_t*>(edges.sources));
+}
+
+template void reduce_rows<float>(const RowTable&, const InEdges&, const float*, Reduction, std::size_t,
+                                 float*, std::size_t);
+template void reduce_rows<double>(const RowTable&, const InEdges&, const double*, Reduction, std::size_t,
+                                  double*, std::size_t);
+
+}  // namespace hopfeed
