@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What hopfeed.infer takes beside its layers alone, on the same blocks ready in memory, and beside PyG's inference().
 
-Usage: python_infer.py [--nodes N] [--edges N] [--features F] [--hidden H] [--layers L] [--memory M] [--rounds N] [--json FILE]
+Usage: python_infer.py [--model sage|gat] [--nodes N] [--edges N] [--features F] [--hidden H] [--layers L] [--memory M] [--rounds N] [--json FILE]
 
 Needs a Python that has hopfeed, torch and torch_geometric. Prints one JSON object: seconds of each by round, by turns, and
-the medians' ratios. PyG gets blocks from its NeighborLoader of all neighbours; where its samplers are missing, from
+the medians of the rounds' ratios. PyG gets blocks from its NeighborLoader of all neighbours; where its samplers are missing, from
 hopfeed's loader, which has the same batches ("pyg_loader" says which). All rows are compared.
 """
 from __future__ import annotations
@@ -21,7 +21,8 @@ from collections.abc import Callable
 
 import torch
 from torch_geometric.data import Data
-from torch_geometric.nn import GraphSAGE
+from torch_geometric.nn import GAT, GraphSAGE
+from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 import hopfeed
 import hopfeed.pyg
@@ -43,9 +44,9 @@ def seconds_of(run: Callable[[], object]) -> float:
 
 
 class Ready:
-    """The layers alone: every block of every layer made before, its rows in memory."""
+    """The layers alone, called on every block of every layer as PyG calls them: sources' rows and edges made before, in memory."""
 
-    def __init__(self, model: GraphSAGE, dataset: hopfeed.Dataset, memory: int) -> None:
+    def __init__(self, model: BasicGNN, dataset: hopfeed.Dataset, memory: int) -> None:
         self._graph = Graph(dataset)
         self._model = model_of(model, dataset, {}, None)
         self._memory = memory
@@ -58,13 +59,18 @@ class Ready:
         rows = Rows([dataset._part(part, f"nodes/{dataset.node_types[0]}/x.npy") for part in range(dataset.num_partitions)], meta, torch.float32)
         inference = Inference(self._graph, {}, torch.device("cpu"), torch.float32, False)
         for (task,) in self._model.stages:
-            inference.inputs = {task.relations[0].source: rows}
-            out = task.relations[0].convolution.layer.out_channels
+            relation = task.relations[0]
+            layer, inference.inputs = relation.convolution.layer, {relation.source: rows}
+            out = layer.out_channels * getattr(layer, "heads", 1)
             price = plan.costs([(rows.width, max(out, rows.width))], out + rows.width, self._memory)
-            blocks = [inference.prepare(task, block, price) for block in plan.blocks(self._graph, task, price)]
-            made: list[torch.Tensor] = []
-            total += seconds_of(lambda: made.extend(inference.compute(task, block)[0] for block in blocks))
-            rows = Rows([torch.cat(made).numpy()], {"name": "h", "element_type": "float32", "shape": [out]}, torch.float32)
+            offsets, made = self._graph.partition_offsets(task.node_type), []
+            for of in plan.blocks(self._graph, task, price):
+                bounds = self._graph.offsets(relation.edge_type, of.part, of.begin, of.end)
+                block = inference.block(relation, of.part, offsets[of.part] + of.begin, bounds)
+                begin = time.perf_counter()
+                made.append(task.finish([layer((block.x_source, block.x_own), block.edge_index)], {})[0])
+                total += time.perf_counter() - begin
+            rows = Rows([torch.cat(made).numpy()], {"name": "h", "element_type": "float32", "shape": [made[0].shape[1]]}, torch.float32)
         inference.close()
         return total
 
@@ -86,13 +92,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in (("nodes", 100_000), ("edges", 2_000_000), ("features", 100), ("hidden", 128), ("layers", 3), ("rounds", 3), ("threads", 0)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--model", choices=("sage", "gat"), default="sage")
     parser.add_argument("--memory", default="4G")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
-    model = GraphSAGE(arguments.features, arguments.hidden, arguments.layers, arguments.hidden).eval()
+    kind = {"sage": GraphSAGE, "gat": GAT}[arguments.model]
+    model = kind(arguments.features, arguments.hidden, arguments.layers, arguments.hidden).eval()
     seconds: dict[str, list[float]] = {"infer": [], "layers_alone": [], "pyg": []}
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch) / "graph"
@@ -100,7 +108,7 @@ def main() -> None:
         subprocess.run([program("hopfeed-partition"), "generate", str(folder), *sizes, "--classes=8", "--seed=1"], check=True, capture_output=True)
         dataset = hopfeed.Dataset(folder)
         data = Data(x=torch.from_numpy(dataset.attr("x")[:]), edge_index=torch.from_numpy(dataset.edge_index()))
-        ready, (kind, loader) = Ready(model, dataset, _bytes(arguments.memory)), pyg_loader(data)
+        ready, (whose, loader) = Ready(model, dataset, _bytes(arguments.memory)), pyg_loader(data)
         wanted = torch.empty(0)
         hopfeed.infer(model, folder, pathlib.Path(scratch) / "warm", memory=arguments.memory, progress=False)
         for at in range(arguments.rounds):
@@ -114,11 +122,14 @@ def main() -> None:
         off = float((found - wanted).abs().max() / wanted.abs().max())
         if off > 1e-4:
             sys.exit(f"the rows differ by {off} of the largest")
-    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    def ratio(above: str, below: str) -> float:
+        """The median of the rounds', in each of which both had their turn."""
+        return statistics.median(a / b for a, b in zip(seconds[above], seconds[below]))
+
     report = {
-        **{name: getattr(arguments, name) for name in ("nodes", "edges", "features", "hidden", "layers", "memory")},
-        "threads": torch.get_num_threads(), "pyg_loader": kind, "seconds": seconds,
-        "infer_to_layers_alone": medians["infer"] / medians["layers_alone"], "pyg_to_infer": medians["pyg"] / medians["infer"], "off": off,
+        **{name: getattr(arguments, name) for name in ("model", "nodes", "edges", "features", "hidden", "layers", "memory")},
+        "threads": torch.get_num_threads(), "pyg_loader": whose, "seconds": seconds,
+        "infer_to_layers_alone": ratio("infer", "layers_alone"), "pyg_to_infer": ratio("pyg", "infer"), "off": off,
     }  # fmt: skip
     text = json.dumps(report, indent=1)
     print(text)

@@ -92,10 +92,11 @@ class Inference:
                 neighbours = reduced(self.graph, relation, self.inputs[relation.source], rows.part, rows.begin, bounds, price.edge_limit(at))
                 prepared.relations.append(Reduced(neighbours.to(self._dtype), self.inputs[relation.own].run(first, count), first))
             else:
-                prepared.relations.append(self._block(relation, rows.part, first, bounds))
+                prepared.relations.append(self.block(relation, rows.part, first, bounds))
         return prepared
 
-    def _block(self, relation: Relation, part: int, first: int, bounds: np.ndarray[Any, Any]) -> Block:
+    def block(self, relation: Relation, part: int, first: int, bounds: np.ndarray[Any, Any]) -> Block:
+        """The edges that ``bounds`` give of a partition, with their sources' rows; ``first`` is the first row's dataset id."""
         count = len(bounds) - 1
         own_first = relation.edge_type[0] == relation.edge_type[2]
         sources, edges = self.graph.block(relation.edge_type, part, bounds, first if own_first else -1)
