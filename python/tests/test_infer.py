@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,8 @@ from torch_geometric.nn import (  # noqa: E402
     TAGConv,
     to_hetero,
 )
+
+from hopfeed.results import plan, reductions  # noqa: E402
 
 SMALL = "1M"  # blocks of some thousand edges
 
@@ -72,6 +76,28 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ' "edges": [{"src": "user", "rel": "likes", "dst": "item", "index": "likes.npy"},'
         ' {"src": "item", "rel": "liked", "dst": "user", "index": "liked.npy"},'
         ' {"src": "user", "rel": "knows", "dst": "user", "index": "knows.npy"}]}'
+    )
+    partition("import", "numpy", folder / "one", "--hetero", folder / "graph.json")
+    partition("partition", folder / "one", folder / "two", "--parts", 2)
+    return folder / "two"
+
+
+MILLION = 1_000_000
+
+
+@pytest.fixture(scope="session")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """2,000 nodes, one of them with a million in-edges, all with some; weights of edges."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(9)
+    edges = rng.integers(0, 2000, (2, MILLION + 10000))
+    edges[1, :MILLION] = 1234
+    np.save(folder / "index.npy", edges)
+    np.save(folder / "x.npy", rng.standard_normal((2000, 12), np.float32))
+    np.save(folder / "w.npy", rng.random(MILLION + 10000, np.float32))
+    (folder / "graph.json").write_text(
+        '{"name": "hub", "nodes": [{"name": "node", "features": "x.npy"}],'
+        ' "edges": [{"src": "node", "rel": "to", "dst": "node", "index": "index.npy", "attrs": {"w": "w.npy"}}]}'
     )
     partition("import", "numpy", folder / "one", "--hetero", folder / "graph.json")
     partition("partition", folder / "one", folder / "two", "--parts", 2)
@@ -147,6 +173,35 @@ def test_BlocksOfAFewRows_AsOverTheWholeGraph(small: Path, cut: Path, name: str)
         assert_close(hopfeed.infer([conv], folder, memory="4M", progress=False), wanted)
 
 
+@pytest.mark.parametrize("element", ["float32", "float16"])
+@pytest.mark.parametrize("name", ["sage-mean", "sage-max", "gcn", "gcn-plain", "graph"])
+def test_NodeOfAMillionNeighbours_WithinTheSmallestMemory(hub: Path, tmp_path: Path, name: str, element: str) -> None:
+    x, edges = whole(hub)
+    weights = edge_attr(hub, "w")
+    conv, folder, given = layer(name), hub, {"edge_weight": "w"} if name in ("gcn", "gcn-plain", "graph") else {}
+    if element == "float16":  # is made float32 piece by piece
+        folder = tmp_path / "half"
+        partition("convert", hub, folder, "--attr", "x=float16")
+        x = x.half().float()
+    limits, block = [], reductions._reduce
+
+    def noting(*arguments: object) -> None:
+        limits.append(int(arguments[5][-1] - arguments[5][0]))  # type: ignore[index]
+        block(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reductions, "_reduce", noting)
+        found = hopfeed.infer([conv], folder, memory=SMALL, progress=False, **given)
+    wanted = conv.double()(x.double(), edges, *([weights.double()] if given else [])).float().detach()
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5 * float(wanted.abs().max()))
+    if given or element == "float16":
+        assert max(limits) < 5000 < MILLION < sum(limits)  # pieces that fit
+
+
+def test_NodeOfAMillionNeighbours_AttentionSaysWhatToRaise(hub: Path) -> None:
+    refused(hopfeed.NoSpaceError, r"node 1234 of 'node' has 1,000,\d+ in-edges of .*, which layer 1 \(GATConv\) must have at once; give memory='\d+M' at least \(it is 64M\)", [GATConv(12, 3)], hub, memory="64M")
+
+
 @pytest.mark.parametrize("improved", [False, True])
 @pytest.mark.parametrize("memory", [SMALL, "1G"])
 def test_GcnWithEdgeWeights_AsOverTheWholeGraph(weighted: Path, improved: bool, memory: str) -> None:
@@ -202,6 +257,41 @@ def test_ListOfLayers_ActBetweenThem(small: Path) -> None:
         assert_close(hopfeed.infer([one, two], small, progress=False), wanted)
 
 
+def largest(x_source: torch.Tensor, x_own: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+    """The largest of each row's own and its sources'."""
+    return x_own.clone().scatter_reduce(0, edge_index[1].view(-1, 1).expand(-1, x_own.shape[1]), x_source[edge_index[0]], "amax")
+
+
+def test_FunctionOfSourcesRowsAndEdges_IsALayer(cut: Path) -> None:
+    x, edges = whole(cut)
+    wanted = x
+    for _ in range(2):
+        wanted = largest(wanted, wanted, edges)
+    found = hopfeed.infer([largest, largest], cut, memory="4M", progress=False)
+    assert torch.equal(found, wanted) and not torch.equal(found, x)
+
+
+def test_FunctionOfEdgesWithAttributes_GetsThem(weighted: Path) -> None:
+    x, edges = whole(weighted)
+
+    def spread(x_source: torch.Tensor, x_own: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        rows = x_source[edge_index[0]] * edge_attr.sum(1, keepdim=True)
+        return torch.zeros_like(x_own).index_add_(0, edge_index[1], rows)
+
+    wanted = spread(x, x, edges, edge_attr(weighted, "e"))
+    assert_close(hopfeed.infer([spread], weighted, edge_attr="e", memory="40M", progress=False), wanted)
+
+
+def test_FloatingTypeOfTheModel_IsThatOfTheRows(cut: Path) -> None:
+    x, edges = whole(cut)
+    for kind, rtol in ((torch.float64, 1e-6), (torch.bfloat16, 5e-2)):
+        for conv in (SAGEConv(8, 4), GCNConv(8, 4), GATConv(8, 4)):
+            conv = conv.to(kind)
+            wanted = conv(x.to(kind), edges).float().detach()
+            found = hopfeed.infer([conv], cut, memory=SMALL if kind == torch.bfloat16 else "2M", progress=False)
+            torch.testing.assert_close(found, wanted, rtol=rtol, atol=rtol * float(wanted.abs().max()))
+
+
 def test_RowsOfTheCallersOwn_ByOriginalId(cut: Path) -> None:
     torch.manual_seed(2)
     conv, x = SAGEConv(3, 2), torch.randn(2000, 3)
@@ -221,6 +311,21 @@ def hetero(aggr: str) -> list[HeteroConv]:
         ).eval()
         for first, second in ((5, 7), (12 if aggr == "cat" else 6, 6))
     ]
+
+
+def test_HeteroConvOfAttention_AsOverTheWholeGraph(users: Path) -> None:
+    torch.manual_seed(4)
+    layer = HeteroConv(
+        {
+            ("user", "likes", "item"): GATConv((5, 7), 3, heads=2, add_self_loops=False),
+            ("item", "liked", "user"): GATv2Conv((7, 5), 6, add_self_loops=False),
+            ("user", "knows", "user"): GATConv(5, 6),
+        }
+    ).eval()
+    wanted = layer(*whole_typed(users))
+    found = hopfeed.infer(layer, users, memory="4M", progress=False)
+    for name in wanted:
+        assert_close(found[name], wanted[name])
 
 
 @pytest.mark.parametrize("aggr", ["sum", "mean", "max", "cat"])
@@ -308,6 +413,8 @@ def test_LayersThatCannotBe_AreNamed(small: Path, users: Path) -> None:
     refused(hopfeed.InvalidError, r"layer 1 \(<lambda>\) gives \[3, 8\] for 2 rows", [lambda pair, edges: pair[0]], small)
     refused(hopfeed.InvalidError, r"layer 1 \(<lambda>\) gives list", [lambda pair, edges: [1]], small)
     refused(hopfeed.InvalidError, r"layer 1 \(TAGConv\) cannot be called", [TAGConv(8, 4)], small)
+    refused(hopfeed.InvalidError, r"layer 1 \(<lambda>\) cannot be called on \(x_source, x_own, edge_index\) with rows of width 8: ", [lambda a, b, c: a + 1 / 0], small)
+    refused(hopfeed.UnsupportedError, r"layer 1 \(GCNConv\) has aggr='max'; give a GCNConv that adds", [GCNConv(8, 4, aggr="max")], small)
     refused(hopfeed.InvalidError, "layer 1 .int. is int", [3], small)
     refused(hopfeed.InvalidError, "layers is empty", [], small)
     refused(hopfeed.InvalidError, "parameters without values", [SAGEConv(-1, 4)], small)
@@ -329,6 +436,7 @@ def test_ArgumentsThatCannotBe_AreNamed(small: Path, users: Path, weighted: Path
     conv = [SAGEConv(8, 4)]
     refused(hopfeed.NotFoundError, "node type 'node' has no attribute 'z'; it has", conv, small, x="z")
     refused(hopfeed.NotFoundError, "has no attribute 'z'; it has", [GCNConv(12, 4)], weighted, edge_weight="z")
+    refused(hopfeed.InvalidError, r"edge_weight='e' has 3 numbers for each edge, and layer 1 \(GCNConv\) takes one", [GCNConv(12, 4)], weighted, edge_weight="e")
     refused(hopfeed.InvalidError, "edge_weight='w' is given, and no layer has an argument", [SAGEConv(12, 4)], weighted, edge_weight="w")
     refused(hopfeed.InvalidError, r"x is float32 \[5, 8\]; 'node' has 2000 nodes", conv, small, x=torch.zeros(5, 8))
     refused(hopfeed.InvalidError, "device is 'gpu'", conv, small, device="gpu")
@@ -354,6 +462,55 @@ def test_NanInARow_NamesTheNodeAndTheLayer(small: Path) -> None:
     x[1234, 3] = float("nan")
     refused(hopfeed.InvalidError, r"layer 1 \(<lambda>\) gives NaN or infinity for node 1234 of 'node'", [lambda pair, edges: pair[1]], small, x=x, check_finite=True)
     assert torch.isnan(hopfeed.infer([lambda pair, edges: pair[1]], small, x=x, progress=False)).sum() == 1
+
+
+def test_WrongNumberOfRowsInABlock_IsNamedAndNothingLooksFinished(cut: Path, tmp_path: Path) -> None:
+    def layer(pair: tuple[torch.Tensor, torch.Tensor], edges: torch.Tensor) -> torch.Tensor:
+        return pair[1] if len(pair[1]) == 2 else pair[1][1:]
+
+    refused(hopfeed.InvalidError, r"layer 1 \(layer\) gives \[\d+, 8\] for \d+ rows; a layer gives a row for each destination", [layer], cut, out=tmp_path / "out")
+    with pytest.raises(hopfeed.NotFoundError):
+        hopfeed.read_results(tmp_path / "out")
+
+
+class Broken(Exception):
+    pass
+
+
+def test_LayerThatFailsInABlock_SaysSoItself(cut: Path, tmp_path: Path) -> None:
+    def layer(pair: tuple[torch.Tensor, torch.Tensor], edges: torch.Tensor) -> torch.Tensor:
+        if len(pair[1]) > 2:
+            raise Broken("at block")
+        return pair[1]
+
+    with pytest.raises(Broken, match="at block"):
+        hopfeed.infer([layer], cut, tmp_path / "out", progress=False)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_Progress_TellsRowsASecondAndTheTimeLeft(small: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shown: bool) -> None:
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(plan, "BLOCK_BYTES", 1 << 17)
+
+    def slow(pair: tuple[torch.Tensor, torch.Tensor], edges: torch.Tensor) -> torch.Tensor:
+        time.sleep(0.02)
+        return pair[1]
+
+    hopfeed.infer([slow, slow], small, progress=shown)
+    bars = capfd.readouterr().err.replace("\r", "\n").split("\n")
+    lines = [line for line in bars if line.startswith("infer: ")]
+    if not shown:
+        assert not lines
+        return
+    assert re.search(r"100%\|.*\| 4\.00k/4\.00k \[\d\d:\d\d<00:00, [\d.]+[kM]? rows/s\]", lines[-1]), lines[-1]
+    assert any(re.search(r" [1-9]\d?%\|.* \[\d\d:\d\d<\d\d:\d\d, [\d.]+[kM]? rows/s\]", line) for line in lines), lines
+
+
+def test_NoPackageForTheBar_ComputesWithoutIt(small: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    assert len(hopfeed.infer([SAGEConv(8, 4)], small)) == 2000
+    assert capfd.readouterr().err == ""
 
 
 def test_DamagedDataset_IsNamed(small: Path, tmp_path: Path) -> None:

@@ -151,6 +151,50 @@ def test_Parquet_IsReadByArrowAndDuckdb(keyed: tuple[Path, list[Any]], tmp_path:
     assert [key for _, key, _ in found] == shown and len(shown) == len(keys)
 
 
+def spark() -> Any:
+    """A session of Spark on this machine alone; skips where there is none."""
+    sql = pytest.importorskip("pyspark.sql", reason="the package pyspark is not here: Spark cannot read the files")
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java here, which Spark runs on")
+    builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
+    return builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+
+
+def test_Parquet_IsReadBySpark(keyed: tuple[Path, list[Any]], tmp_path: Path) -> None:
+    session = spark()
+    try:
+        folder, _ = keyed
+        wanted = infer(folder, tmp_path / "out", layers=[SAGEConv(1, 4)], format="parquet").array()
+        found = session.read.parquet(str(tmp_path / "out" / "embeddings" / "node")).orderBy("id").collect()
+        assert [row["id"] for row in found] == list(range(50))
+        assert np.array_equal(np.array([row["row"] for row in found], np.float32), wanted)
+        shown = [str(key) if isinstance(key, uuid.UUID) else key for key in hopfeed.Dataset(folder).keys()]
+        assert [row["key"] for row in found] == shown
+    finally:
+        session.stop()
+
+
+def test_HalfPrecision_IsReadByDuckdbToo(cut: Path, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    full = infer(cut, tmp_path / "full").array()
+    wanted = infer(cut, tmp_path / "out", format="parquet", dtype="float16").array()
+    assert wanted.dtype == np.float16 and np.array_equal(wanted, full.astype(np.float16))
+    found = duckdb.sql(f"SELECT row FROM '{tmp_path}/out/embeddings/node/*.parquet' ORDER BY id").fetchall()
+    assert np.array_equal(np.array([row for (row,) in found], np.float16), wanted)
+
+
+@pytest.mark.parametrize("format", ["npy", "parquet"])
+def test_SomeNodesWithKeys_HaveTheirs(keyed: tuple[Path, list[Any]], tmp_path: Path, format: str) -> None:
+    folder, _ = keyed
+    keys, layers = hopfeed.Dataset(folder).keys(), [SAGEConv(1, 4)]
+    every = infer(folder, tmp_path / "every", layers=layers, format=format)
+    some = infer(folder, tmp_path / "some", layers=layers, format=format, nodes=[40, 2, 17])
+    assert some.shape == (3, 4) and some.ids.tolist() == [2, 17, 40] and list(some.keys) == list(keys[[2, 17, 40]])
+    assert np.array_equal(some.array(), every[[2, 17, 40]])
+    none = infer(folder, tmp_path / "none", layers=layers, format=format, nodes=[])
+    assert none.array().shape == (0, 4) and len(none.keys) == 0
+
+
 def test_SomeNodes_AloneAreWritten(cut: Path, tmp_path: Path) -> None:
     wanted = infer(cut, tmp_path / "all").array()
     ids = np.array([1500, 3, 3, 77])
@@ -221,6 +265,27 @@ def test_TwoRunsIntoOneFolder_TheSecondIsRefused(small: Path, tmp_path: Path) ->
     finally:
         os.close(held)
     infer(small, tmp_path / "out")
+
+
+def test_RunInsideAnother_IsRefusedAndDisturbsNothing(small: Path, tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def layer(pair: tuple[torch.Tensor, torch.Tensor], edges: torch.Tensor) -> torch.Tensor:
+        if len(pair[1]) > 2 and not refused:
+            with pytest.raises(hopfeed.BusyError) as caught:
+                infer(small, tmp_path / "out", overwrite=True)
+            refused.append(str(caught.value))
+        return pair[1]
+
+    rows = hopfeed.infer([layer], small, tmp_path / "out", progress=False).array()
+    assert refused == [f"another run writes to {tmp_path}/out; wait for it, or give another folder"]
+    assert np.array_equal(rows, hopfeed.Dataset(small).attr("x")[:])
+    with pytest.raises(hopfeed.BusyError, match="another run writes to .*/work; wait"):
+        held = files.lock(tmp_path / "work")
+        try:
+            infer(small, tmp_path / "other", work=tmp_path / "work")
+        finally:
+            os.close(held)
 
 
 def test_NoPackageForParquet_IsSaidBeforeAnythingIsComputed(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,6 +384,59 @@ def test_DiskFullInMidShard_NothingLooksFinished(cut: Path, tmp_path: Path, monk
     assert isinstance(found, hopfeed.InputOutputError) and str(found).endswith("Input/output error")
     infer(cut, tmp_path / "out")
     assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+FULL = """
+import os, sys
+import numpy, torch
+import hopfeed
+from hopfeed.results import folder, plan
+from torch_geometric.nn import GraphSAGE
+
+data, disk = sys.argv[1:]
+plan.SHARD_BYTES, plan.BLOCK_BYTES = 4096, 1 << 15
+torch.manual_seed(1)
+model = GraphSAGE(8, 16, 3, 4).eval()
+hopfeed.infer(model, data, disk + "/whole", progress=False, memory="1M")
+write, shards = folder.Files.array, []
+
+
+def filling(self, path, parts):
+    shards.append(path)
+    if len(shards) == 20:  # somebody else's file takes what is left
+        try:
+            with open(disk + "/other", "wb") as other:
+                while True:
+                    other.write(bytes(4096))
+                    other.flush()
+        except OSError:
+            pass
+    return write(self, path, parts)
+
+
+folder.Files.array = filling
+try:
+    hopfeed.infer(model, data, disk + "/out", progress=False, memory="1M")
+    sys.exit("the disk was not full")
+except hopfeed.NoSpaceError as error:
+    print(error)
+left = sorted(name for _, _, names in os.walk(disk + "/out") for name in names)
+assert "manifest.json" not in left and not [name for name in left if name.endswith(".new")], left
+os.remove(disk + "/other")
+hopfeed.infer(model, data, disk + "/out", progress=False, memory="1M")
+one, two = (hopfeed.read_results(f"{disk}/{name}", verify=True).array() for name in ("whole", "out"))
+assert numpy.array_equal(one, two)
+"""
+
+
+@pytest.mark.skipif(subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0, reason="no mount namespaces here")
+def test_DiskThatFillsMeanwhile_IsTold_AndGoneOnFromWithRoom(cut: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "disk").mkdir()
+    script = f'mount -t tmpfs -o size=4m none {tmp_path}/disk && exec "$0" -c "$1" {cut} {tmp_path}/disk'
+    done = subprocess.run(["unshare", "-rm", "bash", "-c", script, sys.executable, FULL], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith(f"{tmp_path}/disk/out/") and line.endswith(": the disk is full; make room and make the same call again, which goes on with what is whole")
 
 
 def test_DiskThatIsTooSmall_IsSaidBeforeTheStart(cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ nodes of equal numbers are those of the nodes themselves.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,8 @@ class Convolution:
         edge: which attribute of the edges goes by which of its arguments.
     """
 
+    arguments = "(x_source, x_own), edge_index"
+
     def __init__(self, layer: Any, title: str, edge: dict[str, str]) -> None:
         self.layer, self.title, self.edge = layer, title, edge
 
@@ -94,6 +97,15 @@ class Convolution:
 
     def __call__(self, block: Block) -> torch.Tensor:
         return self.layer((block.x_source, block.x_own), block.edge_index, **block.edge)
+
+
+class Plain(Convolution):
+    """A layer that is called on ``(x_source, x_own, edge_index, **edge)``."""
+
+    arguments = "x_source, x_own, edge_index"
+
+    def __call__(self, block: Block) -> torch.Tensor:
+        return self.layer(block.x_source, block.x_own, block.edge_index, **block.edge)
 
 
 class Reducing(Convolution):
@@ -198,16 +210,29 @@ def convolution(layer: Any, title: str, edge: dict[str, str]) -> Convolution:
         return Gcn(layer, title, taken)
     if type(layer) in (SAGEConv, GINConv, GraphConv) and reduction_of(layer):
         return Reducing(layer, title, taken)
-    return Convolution(layer, title, taken)
+    return (Plain if _wants_three(layer) else Convolution)(layer, title, taken)
 
 
 def takes(layer: Any, argument: str) -> bool:
     """Whether a layer has an argument of that name."""
+    return argument in _parameters(layer)
+
+
+def _wants_three(layer: Any) -> bool:
+    """Whether sources' and own rows are two of its arguments, and not a pair."""
+    wanted = [
+        name for name, parameter in _parameters(layer).items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) and parameter.default is parameter.empty
+    ]  # fmt: skip
+    return len([name for name in wanted if name not in ("edge_weight", "edge_attr")]) == 3
+
+
+def _parameters(layer: Any) -> Mapping[str, inspect.Parameter]:
     call = layer.forward if isinstance(layer, torch.nn.Module) else layer
     try:
-        return argument in inspect.signature(call).parameters
+        return inspect.signature(call).parameters
     except (TypeError, ValueError):
-        return False
+        return {}
 
 
 def require_layer(layer: Any, title: str) -> None:

@@ -56,8 +56,9 @@ def infer(
     killed goes on where it was when the same call is made again.
 
     Args:
-        layers: a list of layers, called as ``layer((x_source, x_own), edge_index)``; a model of PyG with ``convs`` (GraphSAGE,
-            GCN, GAT, GIN, ...); HeteroConv, or a list of them; or what ``to_hetero`` has made.
+        layers: a list of layers, called as ``layer((x_source, x_own), edge_index)``, or ``layer(x_source, x_own, edge_index)``
+            where these are its arguments; a model of PyG with ``convs`` (GraphSAGE, GCN, GAT, GIN, ...); HeteroConv, or a list
+            of them; or what ``to_hetero`` has made.
         data: a dataset's folder, all partitions in it, or a Dataset.
         out: the folder of the results; None: they are given back.
         x: the attribute that the first layer reads, or rows by original id; by node type in a dict.

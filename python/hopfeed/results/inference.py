@@ -173,7 +173,8 @@ def trial(task: Task, widths: dict[Value, int], device: torch.device, dtype: tor
         except Exception as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             shown = f"rows of width {widths[relation.source]}" + (f" and {own.shape[1]}" if own.shape[1] != widths[relation.source] else "")
-            raise InvalidError(f"{title} cannot be called on ((x_source, x_own), edge_index{''.join(f', {name}' for name in relation.convolution.edge)}) with {shown}: {first}") from error
+            called = ", ".join([relation.convolution.arguments, *relation.convolution.edge])
+            raise InvalidError(f"{title} cannot be called on ({called}) with {shown}: {first}") from error
         outs.append(require_rows(out, count, title))
     own_rows = {value: torch.zeros(count, widths[value], dtype=dtype, device=device) for value in task.rows}
     return [require_rows(out, count, task.layer) for out in task.finish(outs, own_rows)]
