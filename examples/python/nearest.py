@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch_geometric.nn import SAGEConv
 
 import hopfeed
-from hopfeed.pyg import LinkNeighborLoader, NeighborLoader
+from hopfeed.pyg import LinkNeighborLoader
 
 TEMPERATURE = 0.1
 TESTED = 1000  # links that nobody trains on
@@ -49,18 +49,9 @@ def train_epoch(model: Encoder, loader: LinkNeighborLoader, optimizer: torch.opt
     return float(np.mean(losses))
 
 
-@torch.no_grad()
-def embeddings(model: Encoder, data: Path, x: torch.Tensor) -> torch.Tensor:
+def embeddings(model: Encoder, data: Path) -> torch.Tensor:
     """Of every node, by original id, of length 1: each layer is computed for all nodes before the next."""
-    model.eval()
-    for layer in model.layers:
-        out = torch.empty(len(x), layer.out_channels)
-        with NeighborLoader(data, num_neighbors=[-1], batch_size=2048, input_nodes=torch.arange(len(x)), num_workers=1) as loader:
-            for batch in loader:
-                seeds = batch.n_id[: batch.batch_size]
-                out[seeds] = layer((x[batch.n_id], x[seeds]), batch.edge_index, size=(len(batch.n_id), len(seeds))).relu()
-        x = out
-    return F.normalize(x, dim=-1)
+    return F.normalize(hopfeed.infer(model.layers, data, act=torch.relu).relu(), dim=-1)
 
 
 def found_in_ten(ends: torch.Tensor) -> float:
@@ -95,7 +86,7 @@ def main() -> None:
     with LinkNeighborLoader(arguments.data, edge_label_index=drawn[:, TESTED:], **options) as links:
         for epoch in range(arguments.epochs):
             print(f"epoch {epoch + 1}: loss {train_epoch(model, links, optimizer):.4f}", flush=True)
-    found = embeddings(model, arguments.data, x)
+    found = embeddings(model, arguments.data)
     print(f"of {TESTED:,} links that were not trained on, the other end is among the ten nearest in {found_in_ten(found[drawn[:, :TESTED]]):.1%}")
     cosine = found @ found[near]
     cosine[near] = -2
