@@ -18,12 +18,13 @@ import pytest
 
 import hopfeed
 from hopfeed.results import folder as files
-from hopfeed.results import plan
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from torch_geometric.nn import GraphSAGE, HeteroConv, SAGEConv  # noqa: E402
+
+from hopfeed.results import plan  # noqa: E402
 
 SMALL = "1M"
 
