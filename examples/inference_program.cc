@@ -17,6 +17,7 @@
 #include "core/program/python_package.h"
 #include "core/program/stop_signals.h"
 #include "peers/open_partitions.h"
+#include "peers/results_peers.h"
 #include "results/output_folder.h"
 #include "trainer/full_inference.h"
 #include "trainer/trained_model.h"
@@ -169,6 +170,12 @@ class Inference {
     const InferredModel inferred = made.inferred();
     wanted_ = wanted_nodes(a_, *dataset_, inferred.results);
     const fs::path layers = a_.results.empty() ? targets_.front().folder / ".layers" : a_.results;
+    std::optional<ResultsPeers> peers;
+    require_valid(dataset_->whole() || !a_.results.empty(),
+                  "--infer over several machines needs --results, a folder that this machine's hopfeed-server "
+                  "--results serves to the others");
+    if (!dataset_->whole())
+      peers.emplace(dataset_->meta(), dataset_->partitions(), task_.peers, [] { stop_if_asked(); });
     std::optional<ProgressBar> bar;
     FullInference inference(inferred, *dataset_,
                             {.folder = layers,
@@ -176,6 +183,7 @@ class Inference {
                              .threads = task_.threads,
                              .device = task_.device,
                              .check_finite = task_.check_finite,
+                             .peers = peers ? &*peers : nullptr,
                              .progress = [&](std::uint64_t done, std::uint64_t total) {
                                stop_if_asked();
                                bar->set(done, total);

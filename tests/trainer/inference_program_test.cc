@@ -249,5 +249,110 @@ TEST_F(InferenceProgram, KilledAtAnyMoment_TheFilesAreTheSame) {
   EXPECT_GT(killed, 0);
 }
 
+/// Two machines: a server each, and the program beside it.
+class TwoMachines : public InferenceProgram {
+ protected:
+  TwoMachines() {
+    for (int& port : ports_) port = trainer_tests::free_port();
+  }
+  std::string addresses() const {
+    return "127.0.0.1:" + std::to_string(ports_[0]) + ",127.0.0.1:" + std::to_string(ports_[1]);
+  }
+  void start_server(int machine) {
+    const auto m = static_cast<std::size_t>(machine);
+    servers_[m].reset();
+    servers_[m] = std::make_unique<testing::BackgroundProgram>(
+        Words{program("hopfeed-server"), "--data", text("data"), "--listen",
+              "127.0.0.1:" + std::to_string(ports_[m]), "--num-workers", "1", "--max-memory", "256M",
+              "--partitions", std::to_string(machine), "--peers", addresses(), "--results",
+              text("results" + std::to_string(machine))});
+    const std::string line = servers_[m]->read_line();
+    EXPECT_NE(line.find("listening"), std::string::npos) << line;
+  }
+  Words infer_on(int machine) const {
+    const std::string m = std::to_string(machine);
+    return infer({"--partitions", m, "--peers", addresses(), "--results", text("results" + m), "--write",
+                  "embeddings=" + text("e" + m) + ",scores=" + text("s" + m), "--peer-deadline", "20"});
+  }
+  /// What both have written, but for manifests, which say a machine's part alone.
+  std::map<std::string, std::string> written() const {
+    std::map<std::string, std::string> all;
+    for (const char* machine : {"0", "1"})
+      for (const char* kind : {"e", "s"}) all.merge(results_in(path(std::string(kind) + machine)));
+    all.erase("manifest.json");
+    return all;
+  }
+  std::map<std::string, std::string> written_alone() {
+    EXPECT_EQ(run_program(infer({"--write", "embeddings=" + text("e") + ",scores=" + text("s")})).status, 0);
+    std::map<std::string, std::string> all = results_in(path("e"));
+    all.merge(results_in(path("s")));
+    all.erase("manifest.json");
+    return all;
+  }
+  void forget() const {
+    for (const char* name : {"e0", "e1", "s0", "s1", "results0", "results1"})
+      std::filesystem::remove_all(path(name));
+  }
+
+  int ports_[2] = {};
+  std::unique_ptr<testing::BackgroundProgram> servers_[2];
+};
+
+TEST_F(TwoMachines, WriteWhatOneWrites_AndAnyProcessMayDie) {
+  train();
+  const auto wanted = written_alone();
+  for (const int machine : {0, 1}) start_server(machine);
+  std::mt19937 random(5);
+  for (int round = 0; round < 20; ++round) {
+    forget();
+    std::unique_ptr<testing::BackgroundProgram> running[2];
+    for (const int machine : {0, 1})
+      running[machine] = std::make_unique<testing::BackgroundProgram>(infer_on(machine));
+    if (round > 0) {  // the first is left alone
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 900));
+      const int machine = static_cast<int>(random() % 2);
+      if (random() % 2 == 0) {
+        start_server(machine);  // anew: the old one is killed
+      } else {
+        running[machine]->kill();
+        running[machine] = std::make_unique<testing::BackgroundProgram>(infer_on(machine));
+      }
+    }
+    for (const int machine : {0, 1}) ASSERT_EQ(running[machine]->wait(60s), 0) << "round " << round;
+    ASSERT_EQ(written(), wanted) << "round " << round;
+  }
+}
+
+TEST_F(TwoMachines, APartitionThatNobodyComputesIsToldAfterTheDeadline) {
+  train();
+  for (const int machine : {0, 1}) start_server(machine);
+  Words command = infer_on(0);
+  command.back() = "1";
+  const ProgramResult result = run_program(command);
+  EXPECT_NE(result.status, 0);
+  EXPECT_NE(result.output.find("partition 1"), std::string::npos) << result.output;
+  EXPECT_FALSE(std::filesystem::exists(path("s0/manifest.json")));
+}
+
+TEST_F(TwoMachines, AnotherRunBesideIsRefusedAtOnce) {
+  train();
+  for (const int machine : {0, 1}) start_server(machine);
+  ASSERT_EQ(run_program(nodes({"--out", text("other"), "--seed", "9"})).status, 0);
+  Words other = infer_on(1);
+  *std::ranges::find(other, text("out/model.pt")) = text("other/model.pt");
+  testing::BackgroundProgram running(other);
+  const ProgramResult result = run_program(infer_on(0));
+  EXPECT_NE(result.status, 0);
+  EXPECT_NE(result.output.find("another run"), std::string::npos) << result.output;
+}
+
+TEST_F(TwoMachines, NeedAFolderThatTheServersServe) {
+  train();
+  for (const int machine : {0, 1}) start_server(machine);
+  const ProgramResult result = run_program(
+      infer({"--partitions", "0", "--peers", addresses(), "--write", "scores=" + text("s0")}));
+  expect_refused(result, "node_classification", "--infer over several machines needs --results");
+}
+
 }  // namespace
 }  // namespace hopfeed
