@@ -82,3 +82,30 @@ prepare_example() {
   require_space "$root" 1 "building"
   build_preset release hopfeed-partition hopfeed-worker "$@" || die "the build failed; the compiler's message stands above"
 }
+
+# prepare_python_example: the same with the Python module, for examples that import tables; $python runs them.
+prepare_python_example() {
+  prepare_example
+  python=$root/.venv/bin/python
+  cmake --preset release -DHOPFEED_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null || die "the Python module cannot be configured"
+  build_preset release _core || die "the build of the Python module failed; the compiler's message stands above"
+  export PYTHONPATH=$root/build/release/python HOPFEED_PYTHON=$python OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+}
+
+# import_package_tables: steps 1 and 2 of examples on Debian's packages: as tables in $folder/tables, as a dataset in $folder/dataset.
+import_package_tables() {
+  step "1. Debian's packages as tables"
+  if [[ -e $folder/tables/description.json ]]; then
+    say "Done before: $folder/tables"
+  else
+    fetch_package_lists || die "this machine has no package lists of apt; run this on Debian or Ubuntu"
+    run "$python" examples/python/debian_tables.py "$folder/tables"
+  fi
+
+  step "2. Import them"
+  if not_older "$folder/dataset/meta.json" "$folder/tables/description.json"; then
+    say "Done before: $folder/dataset"
+  else
+    run build/release/bin/hopfeed-partition import tables "$folder/dataset" "$folder/tables/description.json" --dangling drop --overwrite --json "$folder/import.json"
+  fi
+}

@@ -1,5 +1,6 @@
-// The Python package does some of the programs' work, by libraries that C++ has not: tables, Parquet. Its Python
-// is $HOPFEED_PYTHON, else python3 of PATH. A module of it has main(words), which returns an exit code.
+// The Python package does some of the programs' work, by libraries that C++ has not: tables, Parquet. Its
+// Python is $HOPFEED_PYTHON, else python3 of PATH. A module of it has main(words), which returns an exit
+// code.
 #pragma once
 #include <functional>
 #include <string>
@@ -17,12 +18,13 @@ struct PythonWork {
 /// install, and the process exits with 2.
 [[noreturn]] void become_python(const PythonWork& work, const std::string& program);
 
-/// Runs the module to its end; `on_line` gets what it says, line by line. After a signal to this program it is
-/// ended, and Interrupted is thrown. Throws kUnsupported where Python or the package is not there, and else
-/// what the module complained of, kInvalid for its exit code 2, kIo for another.
+/// Runs the module to its end; `on_line` gets what it says, line by line. After a signal to this program it
+/// is ended, and Interrupted is thrown. Throws kUnsupported where Python or the package is not there; else
+/// what the module complained of: kInvalid for its exit code 2, kIo for another.
 ///
-/// Before a program computes what is to become Parquet:  run_python({kResultsModule, "--format parquet", {"check"}})
-/// and then, to each folder of results:   run_python({kResultsModule, "--format parquet", {"to-parquet", DIR}})
+/// For results as Parquet, before anything is computed, and then for each folder of results:
+///   run_python({kResultsModule, "--format parquet", {"check"}});
+///   run_python({kResultsModule, "--format parquet", {"to-parquet", folder}});
 void run_python(const PythonWork& work, const std::function<void(const std::string& line)>& on_line = {});
 
 inline constexpr const char* kResultsModule = "hopfeed.results.__main__";

@@ -56,7 +56,7 @@ train_lastfm() {
     "listens=0,0;trusts=0,0;rev_trusts=0,0 --batch-size 2048 --lr 0.01 --embedding-lr 0.01"
 }
 
-for script in quickstart.sh hetero.sh link_prediction.sh server_client.sh cache.sh tables.sh; do
+for script in quickstart.sh hetero.sh link_prediction.sh server_client.sh cache.sh tables.sh embeddings.sh; do
   case_of "$script: help and bad options"
   example $script --help
   succeeds; says "Usage: examples/$script"
