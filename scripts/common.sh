@@ -83,9 +83,9 @@ prepare_example() {
   build_preset release hopfeed-partition hopfeed-worker "$@" || die "the build failed; the compiler's message stands above"
 }
 
-# prepare_python_example: the same with the Python module, for examples that import tables; $python runs them.
+# prepare_python_example TARGET...: the same with the Python module, for examples that import tables; $python runs them.
 prepare_python_example() {
-  prepare_example
+  prepare_example "$@"
   python=$root/.venv/bin/python
   cmake --preset release -DHOPFEED_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null || die "the Python module cannot be configured"
   build_preset release _core || die "the build of the Python module failed; the compiler's message stands above"
