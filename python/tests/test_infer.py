@@ -524,7 +524,7 @@ def test_DamagedDataset_IsNamed(small: Path, tmp_path: Path) -> None:
         change(array)
         array.flush()
         del array
-        refused(hopfeed.CorruptError, f"indices.npy: .*; run hopfeed-partition verify", [SAGEConv(8, 4)], tmp_path / "copy")
+        refused(hopfeed.CorruptError, "indices.npy: .*; run hopfeed-partition verify", [SAGEConv(8, 4)], tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy" / "part-0000")
     refused(hopfeed.NotFoundError, "has no partition 0", [SAGEConv(8, 4)], tmp_path / "copy")
 

@@ -246,8 +246,6 @@ def _finish(out: Path, work: Path) -> None:
 
 def _clear(out: Path, work: Path) -> None:
     """Removes another run's results and work: its manifest first."""
-    from hopfeed.results.run import remove_work
-
     told = [read_json(out / MANIFEST) or {}, read_json(out / WORK / "run.json") or {}]
     (out / MANIFEST).unlink(missing_ok=True)
     names = {output.get("name") for output in told[0].get("outputs", [])} | {told[1].get("name")}
