@@ -171,9 +171,10 @@ class Inference {
     wanted_ = wanted_nodes(a_, *dataset_, inferred.results);
     const fs::path layers = a_.results.empty() ? targets_.front().folder / ".layers" : a_.results;
     std::optional<ResultsPeers> peers;
-    require_valid(dataset_->whole() || !a_.results.empty(),
-                  "--infer over several machines needs --results, a folder that this machine's hopfeed-server "
-                  "--results serves to the others");
+    require_valid(
+        dataset_->whole() || !a_.results.empty(),
+        "--infer over several machines needs --results, a folder that this machine's hopfeed-server "
+        "--results serves to the others");
     if (!dataset_->whole())
       peers.emplace(dataset_->meta(), dataset_->partitions(), task_.peers, [] { stop_if_asked(); });
     std::optional<ProgressBar> bar;
@@ -284,8 +285,10 @@ class Inference {
       written[options.name] = {{"folder", options.folder.string()}, {"rows", rows}};
     }
     if (inference.left_layers())
-      std::fprintf(stderr, "layers are left in %s for other machines; remove it when these are done\n",
-                   a_.results.c_str());
+      std::fprintf(
+          stderr,
+          "layers stay in %s until the other machines have fetched them; hopfeed-server removes them then\n",
+          a_.results.c_str());
     return {{"run", to_text(inference.run_id())},
             {"seconds", seconds},
             {"written", std::move(written)},
@@ -317,9 +320,10 @@ void add_options(CommandLine& line, InferenceArguments& a) {
       "Compute every node's rows, exactly, and write them (--write); behind the training, or alone with "
       "--model");
   line.option("--model", a.model, "Infer with this trained model (model.pt), and train nothing");
-  line.option("--trained-on", a.trained_on,
-              "Dataset folder of the training, where learned rows are to be matched by the nodes' keys, since "
-              "--data is another");
+  line.option(
+      "--trained-on", a.trained_on,
+      "Dataset folder of the training, where learned rows are to be matched by the nodes' keys, since "
+      "--data is another");
   line.option("--state", a.state,
               "Folders of hopfeed-server --state, of a training with --owners, whose learned rows are read");
   line.option("--write", a.write,

@@ -64,6 +64,7 @@ PeerBytes ResultsAnswers::answer(const ResultsQuestion& question) {
     if (!std::filesystem::exists(folder_ / "run.json", error))
       return write_results_answer(ResultsSays::kNobody);
     note_fetched(folder_, question.name, static_cast<int>(question.partition));
+    remove_if_fetched(folder_);
     return write_results_answer(ResultsSays::kNoted);
   }
   if (std::optional<PeerBytes> rows = rows_of(question)) return std::move(*rows);

@@ -23,7 +23,8 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOurs = {".lock", "run.json", "layers", "boundary", "fetched"};
+constexpr std::array<std::string_view, 6> kOurs = {".lock",  "run.json", "left.json",
+                                                   "layers", "boundary", "fetched"};
 constexpr std::size_t kMostRunBytes = std::size_t{1} << 20;
 
 std::filesystem::path fetched_path(const std::filesystem::path& folder, const LayerName& name,
@@ -51,16 +52,27 @@ struct flock whole(short type) {
   return lock;
 }
 
-OwnedFd locked(const std::filesystem::path& folder) {
+/// None where another process has the lock.
+OwnedFd try_lock(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / ".lock";
   OwnedFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!file) throw_errno("cannot open " + path.string(), errno);
   struct flock lock = whole(F_WRLCK);
   if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0) return file;
-  if (errno == EAGAIN || errno == EACCES)
-    throw Error(ErrorCode::kBusy,
-                "another run computes in " + folder.string() + "; wait for it, or give another folder");
+  if (errno == EAGAIN || errno == EACCES) return OwnedFd();
   throw_errno("cannot lock " + path.string(), errno);
+}
+
+OwnedFd locked(const std::filesystem::path& folder) {
+  OwnedFd lock = try_lock(folder);
+  if (lock) return lock;
+  throw Error(ErrorCode::kBusy,
+              "another run computes in " + folder.string() + "; wait for it, or give another folder");
+}
+
+void remove_run(const std::filesystem::path& folder) {
+  remove_whole(folder / "run.json");  // first: what is left without it is nobody's
+  for (const char* const name : {"left.json", "layers", "boundary", "fetched"}) remove_whole(folder / name);
 }
 
 /// Which run a folder has; none where it says nothing.
@@ -98,7 +110,9 @@ RunFolder::RunFolder(std::filesystem::path folder, RunId run, const std::string&
   } catch (const Error& error) {  // a run's word that is damaged is no word of this run
     if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kInvalid) throw;
   }
+  remove_whole(folder_ / "left.json");
   if (before == run) return;
+  is_new_ = true;
   clear();
   nlohmann::json json = parse_json(about);
   json["run"] = to_text(run);
@@ -112,9 +126,31 @@ bool RunFolder::fetched(const LayerName& name, int partition) const {
   return std::filesystem::exists(fetched_path(folder_, name, partition), error);
 }
 
-void RunFolder::clear() {
-  remove_whole(folder_ / "run.json");  // first: what is left without it is nobody's
-  for (const char* const name : {"layers", "boundary", "fetched"}) remove_whole(folder_ / name);
+void RunFolder::clear() { remove_run(folder_); }
+
+void RunFolder::leave(const std::vector<LayerName>& tables, const std::vector<int>& partitions) const {
+  nlohmann::json left = {{"tables", nlohmann::json::array()}, {"partitions", partitions}};
+  for (const LayerName& name : tables) left["tables"].push_back({name.table, name.node_type});
+  AtomicFile file(folder_ / "left.json");
+  file.write(json_text(left));
+  file.commit();
+}
+
+bool remove_if_fetched(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder / "left.json", error)) return false;
+  const OwnedFd lock = try_lock(folder);
+  if (!lock || !std::filesystem::exists(folder / "left.json", error)) return false;
+  const nlohmann::json left = parse_json(read_text_file(folder / "left.json", kMostRunBytes));
+  const JsonFields fields(left, (folder / "left.json").string(), ErrorCode::kCorrupt);
+  for (const std::int64_t part : fields.wholes("partitions", 0, INT32_MAX))
+    for (const nlohmann::json& table : fields.list("tables")) {
+      const LayerName name{.table = table.at(0).get<std::string>(),
+                           .node_type = table.at(1).get<std::string>()};
+      if (!std::filesystem::exists(fetched_path(folder, name, static_cast<int>(part)), error)) return false;
+    }
+  remove_run(folder);
+  return true;
 }
 
 RunState run_state(const std::filesystem::path& folder, RunId run) {

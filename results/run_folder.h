@@ -7,10 +7,12 @@
 //   layers/     rows of this machine's partitions (layer_files.h)
 //   boundary/   rows of other machines' partitions, as this one has fetched them
 //   fetched/    <table>/<node type>.p<partition>: who has that partition needs no more of the table's rows
+//   left.json   of a run that is over: who has not yet fetched what; the last note about it removes the rows
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "core/base/owned_fd.h"
 #include "results/layer_files.h"
@@ -27,17 +29,23 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return folder_; }
   RunId run() const { return layers_.run; }
+  /// Returns whether nothing of an earlier process of the run was there.
+  bool is_new() const { return is_new_; }
   const LayerFolder& layers() const { return layers_; }
   const LayerFolder& boundary() const { return boundary_; }
   /// Returns whether whoever has the partition has fetched what it needs of the table.
   bool fetched(const LayerName& name, int partition) const;
-  /// Removes all that the run has made, and the folder where nothing else is in it. The lock stays held.
+  /// Removes all that the run has made. The lock stays held.
   void clear();
+  /// Ends a run whose rows of these tables are still to be fetched by who has these partitions: once the lock
+  /// is free, remove_if_fetched() removes them behind the last note.
+  void leave(const std::vector<LayerName>& tables, const std::vector<int>& partitions) const;
 
  private:
   std::filesystem::path folder_;
   OwnedFd lock_;
   LayerFolder layers_, boundary_;
+  bool is_new_ = false;
 };
 
 /// RunState says what a folder has to do with a run, to who only reads it.
@@ -50,6 +58,8 @@ enum class RunState : std::uint8_t {
 RunState run_state(const std::filesystem::path& folder, RunId run);
 /// Notes that whoever has the partition needs no more of a table's rows (RunFolder::fetched).
 void note_fetched(const std::filesystem::path& folder, const LayerName& name, int partition);
+/// Removes what a run that is over has left, once all have fetched it. Returns whether nothing is left.
+bool remove_if_fetched(const std::filesystem::path& folder);
 /// Returns the rows of a folder's run, for who only reads them.
 LayerFolder layers_of(const std::filesystem::path& folder, RunId run);
 

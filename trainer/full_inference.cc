@@ -222,6 +222,10 @@ struct FullInference::Impl {
   }
 
   void run() {
+    // A run clears its folder once all is given and fetched: then it was over before.
+    const auto finished = [](const ResultSink* sink) { return sink->finished(); };
+    if (folder->is_new() && !sinks.empty() && std::all_of(sinks.begin(), sinks.end(), finished))
+      return folder->clear();
     const std::vector<bool> todo = left();
     for (std::size_t s = 0; s < plan.stages.size(); ++s) {
       const InferenceStage& stage = plan.stages[s];
@@ -236,6 +240,7 @@ struct FullInference::Impl {
       if (plan.tables[t].kind == InferenceTable::Kind::kFeatures) give(t);
     for (ResultSink* sink : sinks)
       if (!sink->finished()) sink->finish();
+    note_all_fetched();
     clear();
   }
 
@@ -427,10 +432,24 @@ struct FullInference::Impl {
         folder->layers().remove(table.name);
     }
   }
+  /// Says once more what was fetched, for servers that were not there to note it.
+  void note_all_fetched() {
+    if (options.peers == nullptr) return;
+    for (std::size_t t = 0; t < plan.tables.size(); ++t)
+      if (plan.tables[t].kind != InferenceTable::Kind::kFeatures && is_read_over_edges(t))
+        options.peers->note_fetched(run_id, plan.tables[t].name);
+  }
+  /// Removes all, or says what others have not yet fetched.
   void clear() {
-    left_layers = false;
-    for (std::size_t t = 0; t < plan.tables.size(); ++t) left_layers = left_layers || peers_want(t);
-    if (!left_layers) folder->clear();
+    std::vector<LayerName> tables;
+    for (std::size_t t = 0; t < plan.tables.size(); ++t)
+      if (peers_want(t)) tables.push_back(plan.tables[t].name);
+    left_layers = !tables.empty();
+    if (!left_layers) return folder->clear();
+    std::vector<int> others;
+    for (int part = 0; part < dataset.meta().partitions; ++part)
+      if (!dataset.has_partition(part)) others.push_back(part);
+    folder->leave(tables, others);
   }
 
   void require_results() const {
@@ -479,6 +498,8 @@ void FullInference::run(const std::vector<ResultSink*>& sinks) {
     throw;
   }
   impl.folder.reset();
+  // Whoever fetched the last of it just now could not remove it: the lock was held.
+  if (impl.left_layers) impl.left_layers = !remove_if_fetched(impl.options.folder);
 }
 
 }  // namespace hopfeed

@@ -80,6 +80,32 @@ TEST_F(RunFolders, AWordOfTheRunThatIsDamagedIsNone) {
   EXPECT_FALSE(RunFolder(path, kOne, "{}").layers().has(kName, 0, 0));
 }
 
+TEST_F(RunFolders, WhatIsLeftGoesBehindTheLastNote) {
+  {
+    RunFolder folder(path, kOne, "{}");
+    write_a_shard(folder);
+    folder.leave({kName}, {1, 2});
+    note_fetched(path, kName, 1);
+    note_fetched(path, kName, 2);
+    EXPECT_FALSE(remove_if_fetched(path)) << "the run is not over";
+    std::filesystem::remove_all(path / "fetched");
+  }
+  EXPECT_EQ(run_state(path, kOne), RunState::kNobody);
+  note_fetched(path, kName, 1);
+  EXPECT_FALSE(remove_if_fetched(path));
+  note_fetched(path, kName, 2);
+  EXPECT_TRUE(remove_if_fetched(path));
+  for (const auto& [file, bytes] : testing::files_of(path)) EXPECT_EQ(file, ".lock");
+}
+
+TEST_F(RunFolders, ARunThatGoesOnHasNothingLeft) {
+  RunFolder(path, kOne, "{}").leave({kName}, {1});
+  const RunFolder folder(path, kOne, "{}");
+  note_fetched(path, kName, 1);
+  EXPECT_FALSE(remove_if_fetched(path));
+  EXPECT_EQ(run_state(path, kOne), RunState::kComputing);
+}
+
 TEST_F(RunFolders, ClearedItHasNothingButTheLock) {
   RunFolder folder(path, kOne, "{}");
   write_a_shard(folder);

@@ -320,6 +320,8 @@ TEST_F(TwoMachines, WriteWhatOneWrites_AndAnyProcessMayDie) {
     }
     for (const int machine : {0, 1}) ASSERT_EQ(running[machine]->wait(60s), 0) << "round " << round;
     ASSERT_EQ(written(), wanted) << "round " << round;
+    for (const char* folder : {"results0", "results1"})
+      EXPECT_FALSE(std::filesystem::exists(path(folder) / "layers")) << "round " << round;
   }
 }
 
@@ -349,8 +351,8 @@ TEST_F(TwoMachines, AnotherRunBesideIsRefusedAtOnce) {
 TEST_F(TwoMachines, NeedAFolderThatTheServersServe) {
   train();
   for (const int machine : {0, 1}) start_server(machine);
-  const ProgramResult result = run_program(
-      infer({"--partitions", "0", "--peers", addresses(), "--write", "scores=" + text("s0")}));
+  const ProgramResult result =
+      run_program(infer({"--partitions", "0", "--peers", addresses(), "--write", "scores=" + text("s0")}));
   expect_refused(result, "node_classification", "--infer over several machines needs --results");
 }
 
