@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -98,11 +99,30 @@ def infer(
         return options.tensors(results)
 
 
+@dataclass
 class _Options:
-    """What the user gave, beside layers, dataset and folders."""
+    """What the user gave, beside layers, dataset and folders.
 
-    def __init__(self, **given: Any) -> None:
-        self.__dict__.update(given)
+    Attributes:
+        several: whether results are of several types.
+    """
+
+    x: Any
+    edge: dict[str, str]
+    act: Callable[[Any], Any] | None
+    device: Any
+    memory: int
+    node_type: str | None
+    nodes: Any
+    name: str
+    format: str
+    dtype: str
+    overwrite: bool
+    check_finite: bool
+    progress: bool
+    several: bool = False
+
+    def __post_init__(self) -> None:
         if self.format not in FORMATS:
             raise InvalidError(f"format is {self.format!r}; give one of {', '.join(FORMATS)}")
         if self.dtype not in ("float32", "float16"):

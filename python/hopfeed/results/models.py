@@ -122,7 +122,8 @@ def _basic(model: Any, dataset: Dataset, edge: dict[str, str]) -> Model:
     } or edge  # none that it takes: the error is the one of all layers
     node_type, edge_type = _only_types(dataset)
     stages: list[list[Task]] = []
-    before, held = Value(node_type, "x"), []
+    before = Value(node_type, "x")
+    held: list[Value] = []
     for at, layer in enumerate(model.convs):
         title = _name(layer, at)
         after = Value(node_type, f"layer-{at + 1}")
