@@ -30,8 +30,9 @@ class NodesHere {
         offsets_(dataset.meta().node_types[static_cast<std::size_t>(node_type)].partition_offsets) {
     if (model.empty() || model.fingerprint == dataset.meta().fingerprint) return;
     const NodeTypeMeta& here = dataset.meta().node_types[static_cast<std::size_t>(node_type)];
-    const std::string head = "the model has learned rows of '" + here.name + "', and was trained on another dataset ('" +
-                             model.dataset + "'): they are matched by the nodes' keys";
+    const std::string head = "the model has learned rows of '" + here.name +
+                             "', and was trained on another dataset ('" + model.dataset +
+                             "'): they are matched by the nodes' keys";
     require_valid(!trained.trained_on.empty(), head + "; give --trained-on, the folder of that dataset");
     const Dataset then(trained.trained_on, {.some_partitions = true});
     require_valid(then.meta().fingerprint == model.fingerprint,
@@ -44,7 +45,8 @@ class NodesHere {
                       " has none of them; import tables, whose ids are kept as keys");
     then_.emplace(trained.trained_on, of_then);
     here_.emplace(dataset.folder(), here);
-    require_valid(then_->type() == here_->type(), head + ", which are of another type in " + dataset.folder().string());
+    require_valid(then_->type() == here_->type(),
+                  head + ", which are of another type in " + dataset.folder().string());
   }
 
   /// The original id here; -1: it is not in this machine's partitions.
@@ -90,7 +92,8 @@ class Loading {
 
  private:
   void read(InputArchive& archive, torch::nn::Module& module, const std::string& name) {
-    if (auto* const table = dynamic_cast<DistEmbeddingImpl*>(&module)) return read_rows(archive, *table, name);
+    if (auto* const table = dynamic_cast<DistEmbeddingImpl*>(&module))
+      return read_rows(archive, *table, name);
     for (auto& parameter : module.named_parameters(/*recurse=*/false)) {
       torch::Tensor stored;
       archive.read(parameter.key(), stored);
@@ -141,7 +144,8 @@ class Loading {
     checkpoint.replace_extension(".checkpoint");
     const std::string text = state_of_checkpoint(checkpoint);
     if (text.empty())
-      throw Error(ErrorCode::kNotFound, checkpoint.string() + " names no rows at owners, and the model has some");
+      throw Error(ErrorCode::kNotFound,
+                  checkpoint.string() + " names no rows at owners, and the model has some");
     return StateManifest::from_json(text);
   }
 
@@ -159,8 +163,8 @@ class Loading {
     std::set<std::int64_t> partitions;
     bool all_there = true;
     for (const ShardSum& sum : found->second) {
-      const std::optional<fs::path> path = where(shard_path(
-          checkpoint_folder("", all.run, checkpoint.number), spec.name, sum.first_partition));
+      const std::optional<fs::path> path = where(
+          shard_path(checkpoint_folder("", all.run, checkpoint.number), spec.name, sum.first_partition));
       if (!path) {
         all_there = false;
         continue;
@@ -195,9 +199,9 @@ class Loading {
     const bool same = description_.fingerprint == dataset_.meta().fingerprint;
     for (const int part : dataset_.partitions())
       if (!same || !partitions.contains(part))
-        throw Error(ErrorCode::kNotFound,
-                    "--state has not all shards of table '" + table + "' that the checkpoint beside " +
-                        trained_.file.string() + " names; give the folders of all owners");
+        throw Error(ErrorCode::kNotFound, "--state has not all shards of table '" + table +
+                                              "' that the checkpoint beside " + trained_.file.string() +
+                                              " names; give the folders of all owners");
   }
 
   const TrainedModel& trained_;

@@ -1,6 +1,6 @@
 // Reads a trained model to infer with, on the dataset that it was trained on or on another one of the same
-// types. Rows that training has learned come from model.pt, or, where they lay at owners, from the shards that
-// its checkpoint names, without an owner running.
+// types. Rows that training has learned come from model.pt, or, where they lay at owners, from the shards
+// that its checkpoint names, without an owner running.
 #pragma once
 #include <torch/torch.h>
 
@@ -14,9 +14,9 @@
 namespace hopfeed {
 
 struct TrainedModel {
-  std::filesystem::path file;                  // model.pt
-  std::vector<std::filesystem::path> state;    // folders of the owners' shards (hopfeed-server --state)
-  std::filesystem::path trained_on;            // dataset of the training, whose keys match rows; or empty
+  std::filesystem::path file;                // model.pt
+  std::vector<std::filesystem::path> state;  // folders of the owners' shards (hopfeed-server --state)
+  std::filesystem::path trained_on;          // dataset of the training, whose keys match rows; or empty
 };
 
 /// Loads parameters and learned rows into `model`, whose rows lie whole here. Learned rows are matched by

@@ -52,8 +52,8 @@ double layer_seconds(const Arguments& a, const InferredModel& model, const Datas
   return done_at - begin;
 }
 
-/// Calls body(part, begin, end) for blocks of rows of all partitions, on the threads, a shard after the other;
-/// behind each shard `shard(bytes)` is called.
+/// Calls body(worker, part, first row of the shard, begin, end) for blocks of rows of all partitions, on the
+/// threads, a shard after the other; behind each shard `shard(part, first, count)` is called.
 template <class Body, class Shard>
 void for_blocks(const Arguments& a, const CscView& csc, std::int64_t height, Body body, Shard shard) {
   for (int part = 0; part < static_cast<int>(csc.parts.size()); ++part) {

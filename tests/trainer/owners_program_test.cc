@@ -153,9 +153,9 @@ TEST_F(OwnersProgram, InferenceReadsRowsFromTheShards) {
   ASSERT_EQ(whole().size(), 5U);
   {
     const StateServers servers(data_, 2, state_);
-    ASSERT_EQ(losses("owners", links("owners", {"--data", data_.string(), "--owners", servers.addresses()}))
-                  .size(),
-              5U);
+    ASSERT_EQ(
+        losses("owners", links("owners", {"--data", data_.string(), "--owners", servers.addresses()})).size(),
+        5U);
   }
   const auto infer = [&](const std::string& model, const std::string& out,
                          const std::vector<std::string>& more = {}) {
@@ -184,8 +184,7 @@ TEST_F(OwnersProgram, InferenceReadsRowsFromTheShards) {
   expect_refused(infer("owners", "e3", {"--state", (folder_.path() / "nowhere").string()}), "link_prediction",
                  "--state has not all shards of table 'model.");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(state_))
-    if (entry.path().filename().string().starts_with("model.user."))
-      damage(entry.path());
+    if (entry.path().filename().string().starts_with("model.user.")) damage(entry.path());
   EXPECT_NE(infer("owners", "e3", {"--state", state_.string()}).status, 0);
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "e3" / "manifest.json"));
 }
