@@ -49,7 +49,7 @@ constexpr Frames kPartitionFrames{wire::FrameType::kAsk, wire::FrameType::kAnswe
                                   wire::kOldestProtocolVersion, "partitions"};
 constexpr Frames kStateFrames{wire::FrameType::kState, wire::FrameType::kStateAnswer, 3, "state"};
 constexpr Frames kResultsFrames{wire::FrameType::kResults, wire::FrameType::kResultsAnswer, 4,
-                                "rows of an inference"};
+                                "an inference"};
 
 const Frames& frames_of(PeerService service) {
   return service == PeerService::kState     ? kStateFrames

@@ -99,6 +99,7 @@ asio::awaitable<void> ScriptedServer::serve(wire::Socket socket) {
     wire::ConnectionOptions options;
     options.side = wire::Side::kServer;
     options.peer = "client";
+    options.newest_version = options_.newest_version;
     session->connection = std::make_unique<wire::Connection>(std::move(socket), nullptr, options);
     sessions_.push_back(session);
     wire::Offer offer = options_.offer;

@@ -38,8 +38,9 @@ class ScriptedServer {
   struct Options {
     std::string dataset;
     std::string token = "a-token-of-the-tests";
-    wire::Offer offer = {};  // datasets are filled in
-    std::uint16_t port = 0;  // of 127.0.0.1; 0: any
+    wire::Offer offer = {};                                 // datasets are filled in
+    std::uint16_t port = 0;                                 // of 127.0.0.1; 0: any
+    std::uint16_t newest_version = wire::kProtocolVersion;  // that it speaks
     /// Returns true where it has seen to the batch; else the server answers rightly.
     std::function<bool(const Turn&)> script = nullptr;
     /// OPENED says so many positions, where it is not to say the truth; 0: the truth.
