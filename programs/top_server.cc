@@ -138,6 +138,15 @@ std::string state_text(const json& before, const json& now, double seconds) {
   return text;
 }
 
+/// What it answers of an inference beside it, where it does.
+std::string results_text(const json& before, const json& now, double seconds) {
+  if (!now.contains("results")) return "";
+  const json &results = now.at("results"), &were = before.value("results", results);
+  return fmt::format("  results of {}: {:.1f} questions/s, {:.0f} rows/s, {}/s\n", text_of(results, "folder"),
+                     rate(were, results, "questions", seconds), rate(were, results, "rows", seconds),
+                     bytes_text(rate(were, results, "row_bytes", seconds)));
+}
+
 std::string screen(const json& before, const json& now) {
   const double seconds = seconds_between(before, now);
   const json &slots = now.at("slots"), &totals = now.at("totals"), &were = before.at("totals");
@@ -155,8 +164,8 @@ std::string screen(const json& before, const json& now) {
       bytes_text(now.at("seed_bytes").get<double>()));
   if (const std::string tiers = (tiers_of(now) - tiers_of(before)).text(); !tiers.empty())
     text += fmt::format("  {}\n", tiers);
-  return text + lost_text(now) + clients_text(before, now, seconds) + workers_text(before, now, seconds) +
-         state_text(before, now, seconds);
+  return text + lost_text(now) + results_text(before, now, seconds) + clients_text(before, now, seconds) +
+         workers_text(before, now, seconds) + state_text(before, now, seconds);
 }
 
 /// What `read` does with a status; a server of another version may lack what it looks for.

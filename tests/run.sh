@@ -17,7 +17,7 @@ Usage: tests/run.sh [PART... | all | change]
   tsan          those of them that have threads under ThreadSanitizer
   gpus          the kernels compile for sm_80, sm_90, sm_100 and sm_120, and as PTX; skipped where nvcc is not
   python        the wheel, as pip makes it: with NumPy alone, with torch and PyG, its lifetimes under AddressSanitizer, its examples
-  fuzz          the readers of datasets, batches, frames, logins, specs and questions about state and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
+  fuzz          the readers of datasets, batches, frames, logins, specs, questions about state and results, and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
 Without PART release and determinism run: what shows that this build can be trusted on this machine. all: all parts but dev.
@@ -97,7 +97,7 @@ lint_sources() {
 
 # fuzz_targets FOLDER: what libFuzzer finds lies in build/fuzz/found; once fixed, the file belongs into tests/fuzz/corpus.
 fuzz_targets() {
-  local seconds=${HOPFEED_FUZZ_SECONDS:-60} name status names=(dataset batch_block sampler frame handshake spec pack state) failed=() found=$root/build/fuzz/found
+  local seconds=${HOPFEED_FUZZ_SECONDS:-60} name status names=(dataset batch_block sampler frame handshake spec pack results state) failed=() found=$root/build/fuzz/found
   build_preset fuzz || return
   for name in "${names[@]}"; do
     mkdir -p "$found/$name" "$root/build/fuzz/corpus/$name"

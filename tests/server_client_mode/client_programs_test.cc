@@ -209,6 +209,14 @@ TEST_F(ClientPrograms, TopOfAServerThatKeepsState_ShowsItsTables) {
   EXPECT_NE(top.out.find(" embedding "), std::string::npos) << top.out;
 }
 
+TEST_F(ClientPrograms, TopOfAServerOfResults_ShowsTheirFolder) {
+  ServerProcess server(path(1).string(), {"--results", "run/results"});
+  const testing::ProgramResult top = run({"hopfeed-top", server.address().to_text(), "--once"});
+  EXPECT_EQ(top.exit_code, 0) << top.err;
+  EXPECT_NE(top.out.find("  results of run/results: 0.0 questions/s, 0 rows/s, "), std::string::npos)
+      << top.out;
+}
+
 TEST_F(ClientPrograms, StatusOfAServer_IsJson) {
   ServerProcess server(path(1).string());
   const nlohmann::json status = nlohmann::json::parse(ask_status(remote_options({server.address()})));

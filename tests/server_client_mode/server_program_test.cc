@@ -19,6 +19,8 @@
 #include "core/base/owned_fd.h"
 #include "core/sampler/peer_questions.h"
 #include "peers/state_owners.h"
+#include "results/results_questions.h"
+#include "results/run_folder.h"
 #include "server_client_mode/server/event_log.h"
 #include "state/client/dist_tensor.h"
 #include "tests/server_client_mode/server_fixture.h"
@@ -326,6 +328,73 @@ TEST_F(ServerProgram, QuestionAboutState_OfAServerThatKeepsNone_SaysHowToStartIt
   const RawClient::Frame refused = machine.ask(FrameType::kState, 2, wire::Bytes(72));
   ASSERT_EQ(refused.type(), FrameType::kRefused);
   EXPECT_EQ(refused.refusal().text, "this server keeps no state of training; start it with --state DIR");
+}
+
+TEST_F(ServerProgram, Results_AreServedFromTheirFolder_AndStatusAndMetricsTellHowMany) {
+  const testing::TempFolder scratch;
+  const std::filesystem::path results = scratch.path() / "results";  // not there yet
+  testing::BackgroundProgram program(command({"--results", results, "--metrics", "127.0.0.1:0"}));
+  const wire::Address address = read_address(program), metrics = read_address(program);
+  RawClient client(address);
+  const std::string& dataset = client.offer().datasets.at(0).fingerprint;
+  const RawClient::Frame partitions =
+      client.ask(FrameType::kGetPartitions, 1, wire::to_bytes(std::string_view(dataset)));
+  EXPECT_TRUE(wire::from_bytes<wire::Partitions>(partitions.payload).keeps_results);
+  const std::vector<std::uint32_t> rows{0, 2};
+  const ResultsQuestion question{.ask = ResultsAsk::kRows,
+                                 .partition = 0,
+                                 .run = {.high = 1, .low = 2},
+                                 .name = {.table = "h1", .node_type = "node"},
+                                 .rows = rows};
+  std::uint64_t request = 1;
+  const auto says = [&] {
+    const PeerBytes bytes = write_results_question(question);
+    wire::Bytes payload(bytes.begin(), bytes.end());
+    wire::add_checksum(payload, ++request);
+    RawClient::Frame answer = client.ask(FrameType::kResults, request, payload);
+    wire::take_checksum(answer.payload, request, "the server");
+    return read_results_answer(answer.payload, rows.size(), 8).says;
+  };
+  EXPECT_EQ(says(), ResultsSays::kNobody);
+  const RunFolder folder(results, question.run, "{}");
+  EXPECT_EQ(says(), ResultsSays::kNotYet);
+  folder.layers().write(question.name, {.partition = 0, .first = 0, .count = 3, .row_bytes = 8},
+                        std::vector<std::byte>(24));
+  EXPECT_EQ(says(), ResultsSays::kRows);
+  const nlohmann::json status = parse_json(client.ask(FrameType::kGetStatus, 99).text()).at("results");
+  EXPECT_EQ(status.at("folder"), results.string());
+  EXPECT_EQ(status.at("questions"), 3);
+  EXPECT_EQ(status.at("not_yet"), 1);
+  EXPECT_EQ(status.at("refused"), 0);
+  EXPECT_EQ(status.at("rows"), 2);
+  EXPECT_EQ(status.at("row_bytes"), 16);
+  EXPECT_EQ(status.at("shards"), 1);
+  const std::string page = get(metrics, "/metrics");
+  for (const char* line :
+       {"hopfeed_server_results_questions_total 3", "hopfeed_server_results_not_yet_total 1",
+        "hopfeed_server_results_refused_total 0", "hopfeed_server_results_rows_total 2",
+        "hopfeed_server_results_row_bytes_total 16"})
+    EXPECT_NE(page.find(line), std::string::npos) << line << "\n" << page;
+}
+
+TEST_F(ServerProgram, WhatIsNoFolderOfResults_IsOneLineBeforeAnythingIsServed) {
+  const testing::TempFolder scratch;
+  const std::string file = scratch.path() / "file";
+  std::ofstream(file) << "text";
+  expect_refused(command({"--results", file}), "hopfeed-server: --results: " + file +
+                                                   " is no folder; name that in which an inference computes");
+}
+
+TEST_F(ServerProgram, QuestionAboutResults_OfAServerThatServesNone_SaysHowToStartIt) {
+  testing::BackgroundProgram program(command());
+  RawClient machine(read_address(program));
+  const std::string& dataset = machine.offer().datasets.at(0).fingerprint;
+  const RawClient::Frame partitions =
+      machine.ask(FrameType::kGetPartitions, 1, wire::to_bytes(std::string_view(dataset)));
+  EXPECT_FALSE(wire::from_bytes<wire::Partitions>(partitions.payload).keeps_results);
+  const RawClient::Frame refused = machine.ask(FrameType::kResults, 2, wire::Bytes(72));
+  ASSERT_EQ(refused.type(), FrameType::kRefused);
+  EXPECT_EQ(refused.refusal().text, "this server serves no results; start it with --results DIR");
 }
 
 TEST_F(ServerProgram, PortInUse_IsOneLineThatNamesTheAddress) {
