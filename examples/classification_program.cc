@@ -10,12 +10,15 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "core/base/mapped_file.h"
 #include "core/dataset/dataset.h"
-#include "core/program/progress_bar.h"
 #include "examples/classification_report.h"
 #include "examples/epoch_report.h"
+#include "examples/exact_validation.h"
 #include "stream/torchrun_environment.h"
+#include "trainer/checkpoint.h"
 #include "trainer/layerwise_inference.h"
+#include "trainer/long_work.h"
 #include "trainer/peer_addresses.h"
 #include "trainer/world.h"
 #include "worker_mode/local_streams.h"
@@ -47,27 +50,28 @@ ModelReport report_of(const ModelRun& run, const TrainingResult& result) {
           .sampled = true};
 }
 
-/// Exact, over all nodes, and by splits of the labelled type.
-ModelReport evaluate(const ModelRun& run, const TrainingResult& result) {
-  const Dataset dataset(run.training.loader.dataset);
-  const std::string title = title_of(run);
-  const std::string& type = run.training.loader.node_type;
-  const int labelled = type.empty() ? 0 : dataset.meta().node_type(type);
-  ProgressBar bar(title + " inference", 1, {.unit = "rows"});
+ExactValidation validation_of(const ClassificationArguments& a, const TrainingOptions& training, int threads,
+                              const std::string& title) {
+  return {.dataset = training.loader.dataset,
+          .node_type = training.loader.node_type,
+          .peers = training.loader.execution.partitions,
+          .layers = a.inference.results,
+          .threads = threads,
+          .title = title + " inference"};
+}
+
+/// Exact, over all nodes, and by splits of the labelled type. All ranks call it together.
+ModelReport evaluate(World& world, const ModelRun& run, const TrainingResult& result,
+                     const ExactValidation& task) {
   const auto begin = std::chrono::steady_clock::now();
-  const torch::Tensor logits =
-      layerwise_inference(*result.model, dataset, [&](std::uint64_t done, std::uint64_t total) {
-        stop_if_asked();
-        bar.set(done, total);
-      });
-  bar.finish();
-  const auto& splits = dataset.meta().node_types[labelled].splits;
+  const std::map<std::string, Accuracy> exact = exact_accuracies(world, *result.model, task);
   const auto accuracy_on = [&](const char* split) -> std::optional<double> {
-    if (!splits.contains(split)) return std::nullopt;
-    return split_accuracy(logits, dataset, split, labelled).value();
+    const auto found = exact.find(split);
+    if (found == exact.end()) return std::nullopt;
+    return found->second.value();
   };
   return {
-      .title = title,
+      .title = title_of(run),
       .prefix = run.prefix,
       .rows = result.rows,
       .best_epoch = result.best_epoch,
@@ -77,6 +81,39 @@ ModelReport evaluate(const ModelRun& run, const TrainingResult& result) {
       .inference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
       .returns = result.returns.times,
       .batches_again = result.returns.batches};
+}
+
+/// ModelEverywhere is rank 0's model file, on each machine that computes.
+class ModelEverywhere {
+ public:
+  ModelEverywhere(World& world, std::filesystem::path file, bool computes) : path_(std::move(file)) {
+    if (world.size() == 1) return;
+    const std::string bytes = everywhere(world, path_);
+    if (world.rank() == 0 || !computes) return;
+    folder_.emplace();
+    std::filesystem::create_directories(folder_->path());
+    path_ = folder_->path() / path_.filename();
+    save_model_bytes(path_, bytes);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  static std::string everywhere(World& world, const std::filesystem::path& file) {
+    std::string bytes = world.rank() == 0 ? read_text_file(file, SIZE_MAX) : "";
+    torch::Tensor size = torch::tensor({static_cast<std::int64_t>(bytes.size())}, torch::kInt64);
+    world.broadcast(size);
+    bytes.resize(static_cast<std::size_t>(size.item<std::int64_t>()));
+    world.broadcast(torch::from_blob(bytes.data(), {std::ssize(bytes)}, torch::kUInt8));
+    return bytes;
+  }
+  std::filesystem::path path_;
+  std::optional<TemporaryLayers> folder_;
+};
+
+/// Servers do not give the whole graph; machines with partitions need a folder that others are served.
+bool exact_is_possible(const ClassificationArguments& a, const TrainingOptions& training) {
+  if (a.servers.remote()) return false;
+  return !training.loader.execution.partitions.on() || !a.inference.results.empty();
 }
 
 /// Those that are known to be on this machine: else each trainer is one of its own.
@@ -201,6 +238,9 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the model on features alone");
+  line.option("--validate", a.validate,
+              "Of each epoch: sampled, with the training's fanouts, or exact, over all neighbours (--data)",
+              {.one_of = {"sampled", "exact"}});
   add_options(line, a.inference);
   add_checkpoint_options(line, t.checkpoint_every, t.keep);
   add_trainer_options(line, a.process);
@@ -219,6 +259,11 @@ void take_options(ClassificationArguments& a) {
   a.training.loader.batch.validate();
   a.training.local_seeds = a.deal == "local";
   check(a.inference, a.servers.remote(), a.training.out);
+  require_valid(a.validate == "sampled" || exact_is_possible(a, a.training),
+                a.servers.remote()
+                    ? "--validate exact reads the whole graph, which --servers do not give; use --data"
+                    : "--validate exact over several machines needs --results, a folder that this "
+                      "machine's hopfeed-server --results serves to the others");
   if (a.servers.remote()) a.training.streams = a.servers.streams(a.training.loader.dataset);
 }
 
@@ -268,29 +313,46 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
     run.training.trace = trace.get();
     run.training.resume = resume_of(arguments.process);
     run.training.loader.while_waiting = end_of_waiting(out);
+    if (arguments.validate == "exact")
+      run.training.exact_validation = [&, threads = arguments.process.threads](NodeClassifier& model) {
+        return exact_accuracies(world, model, validation_of(arguments, run.training, threads, titles[i]))
+            .at(run.training.valid_split)
+            .value();
+      };
     results.push_back(
         train(world, run.training, callbacks(titles[i], run.training.epochs, world, epoch_note)));
     leave_if_stopped(results.back().stopped, out);
   }
   finish_trace(trace.get(), world);
-  if (world.rank() != 0) return;
 
-  sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: inference may use the machine
+  sched_setaffinity(0, sizeof all_cores,
+                    &all_cores);  // who does not compute waits: inference may use the machine
   at::set_num_threads(CPU_COUNT(&all_cores));
   const TrainingOptions& main = models.back().training;
-  const bool here = !arguments.servers.remote() && !main.loader.execution.partitions.on();
   RunReport report{.dataset = meta_of(main).name,
                    .trainers = world.size(),
                    .options = options_json(arguments, main),
                    .models = {}};
-  for (std::size_t i = 0; i < models.size(); ++i)
-    report.models.push_back(here ? evaluate(models[i], results[i]) : report_of(models[i], results[i]));
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const ModelRun& run = models[i];
+    report.models.push_back(
+        exact_is_possible(arguments, run.training)
+            ? evaluate(world, run, results[i],
+                       validation_of(arguments, run.training, at::get_num_threads(), titles[i]))
+            : report_of(run, results[i]));
+    report.models.back().exact_epochs = arguments.validate == "exact";
+  }
   nlohmann::json json = to_json(report);
-  std::fputs(to_table(report).c_str(), stdout);
-  if (arguments.inference.infer)
-    json["inference"] =
-        infer(arguments.inference, inference_task(arguments, main, out / (main.name + ".pt"), device));
-  summary.write(json);
+  if (world.rank() == 0) std::fputs(to_table(report).c_str(), stdout);
+  if (arguments.inference.infer) {
+    const bool computes = main.loader.execution.partitions.on() ? ranks_here().rank == 0 : world.rank() == 0;
+    const ModelEverywhere model(world, out / (main.name + ".pt"), computes);
+    const InferenceTask task = inference_task(arguments, main, model.path(), device);
+    do_together(
+        world, computes ? std::function<void()>([&] { json["inference"] = infer(arguments.inference, task); })
+                        : nullptr);
+  }
+  if (world.rank() == 0) summary.write(json);
 }
 
 }  // namespace hopfeed

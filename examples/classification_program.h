@@ -20,7 +20,7 @@ struct ClassificationArguments {
   ServerArguments servers{"--data"};
   OwnersArguments owners;  // of programs whose models learn rows
   InferenceArguments inference;
-  std::string deal = "even";
+  std::string deal = "even", validate = "sampled";
   ProcessArguments process;
   std::string trace;
 };

@@ -10,11 +10,11 @@
 namespace hopfeed {
 namespace {
 
-nlohmann::json rows_to_json(const std::vector<EpochRow>& rows) {
+nlohmann::json rows_to_json(const ModelReport& model) {
   nlohmann::json result = nlohmann::json::array();
-  for (const EpochRow& row : rows) {
+  for (const EpochRow& row : model.rows) {
     nlohmann::json& json = result.emplace_back(to_json(row));
-    json["sampled_valid_accuracy"] = row.valid_accuracy;
+    json[model.exact_epochs ? "valid_accuracy" : "sampled_valid_accuracy"] = row.valid_accuracy;
     json["valid_seconds"] = row.valid_seconds;
   }
   return result;
@@ -56,7 +56,7 @@ void add_model(nlohmann::json& json, const ModelReport& model) {
   if (!model.sampled) add("inference_seconds", model.inference_seconds);
   add("returns", model.returns);
   add("batches_again", model.batches_again);
-  add("epoch_rows", rows_to_json(model.rows));
+  add("epoch_rows", rows_to_json(model));
 }
 
 }  // namespace
@@ -86,6 +86,9 @@ std::string to_table(const RunReport& report) {
   table += last.sampled
                ? "valid is sampled; exact accuracies need the dataset folder (--data). The last rows are "
                  "of the best epoch, with means over all epochs.\n"
+           : last.exact_epochs
+               ? "All accuracies are exact; the last rows are of the best epoch's model, with means over all "
+                 "epochs.\n"
                : "valid of an epoch is sampled; the last rows are exact, for the best epoch's model, "
                  "with means over all epochs.\n";
   return table;

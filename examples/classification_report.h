@@ -22,6 +22,7 @@ struct ModelReport {
   std::optional<double> train_accuracy, valid_accuracy, test_accuracy;  // of the splits that there are
   double inference_seconds = 0;
   std::int64_t returns = 0, batches_again = 0;  // to checkpoints, since owners had lost learned rows
+  bool exact_epochs = false;                    // --validate exact: validation accuracies of epochs are too
   bool sampled = false;                         // the dataset was not at hand: there are no exact accuracies
 };
 

@@ -78,8 +78,8 @@ struct LayerFolder {
 /// A LayerShard is a shard's file, mapped.
 class LayerShard {
  public:
-  /// Throws kNotFound, kCorrupt naming it where it is no shard, or is damaged, kInvalid where it is of another
-  /// run. Its rows are read once for their checksum.
+  /// Throws kNotFound, kCorrupt naming it where it is no shard, or is damaged, kInvalid where it is of
+  /// another run. Its rows are read once for their checksum.
   LayerShard(const std::filesystem::path& path, RunId run);
 
   std::int64_t first() const { return static_cast<std::int64_t>(foot_.first); }

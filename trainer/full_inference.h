@@ -77,9 +77,9 @@ class FullInference {
   InferenceDisk disk(const std::vector<ResultSink*>& sinks) const;
 
   /// Runs, and removes the layers behind it; where another machine has not yet fetched all that it needs of
-  /// them, those stay until it has (remove_if_fetched). Throws kBusy where another run has the folder, kInvalid where a sink wants what the
-  /// model has not, kNoSpace before anything is computed where the disk is too small, kCorrupt, what the
-  /// peers throw.
+  /// them, those stay until it has (remove_if_fetched). Throws kBusy where another run has the folder,
+  /// kInvalid where a sink wants what the model has not, kNoSpace before anything is computed where the disk
+  /// is too small, kCorrupt, what the peers throw.
   void run(const std::vector<ResultSink*>& sinks);
   /// Returns whether the last run has left layers for other machines.
   bool left_layers() const;

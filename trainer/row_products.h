@@ -10,8 +10,8 @@
 
 namespace hopfeed {
 
-/// Rows of a block of products, and what its columns are a multiple of, by zeros. With Torch 2.11 a row has the
-/// same bits wherever it lies in such a block; of 5, 6, 7 or 10 columns it has not.
+/// Rows of a block of products, and what its columns are a multiple of, by zeros. With Torch 2.11 a row has
+/// the same bits wherever it lies in such a block; of 5, 6, 7 or 10 columns it has not.
 inline constexpr std::int64_t kProductRows = 2'048, kProductColumns = 16;
 
 /// A RowTerm writes what a term reads for the rows [begin, end) of a partition, float32, to out + i * stride

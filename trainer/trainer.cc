@@ -237,6 +237,7 @@ class NodeTraining final : public TrainingTask {
                                            " has a label, so nothing can be learned; import it with labels");
     }
     if (!valid_stream_) return {};
+    if (options_.exact_validation) return row.valid_accuracy = options_.exact_validation(*model_);
     Accuracy sum;
     loop_.evaluate(*this, *valid_stream_, [&](const AnyBatchTensors& batch) {
       const auto [logits, labels] = at_seeds(batch);

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,9 @@ struct TrainingOptions {
   bool copy_batches = false;                  // on the CPU too, as to a device: for tests
   Precision precision = Precision::kFloat32;  // of the forward pass
   bool deterministic = false;  // the same bits from the same run on a GPU too, more slowly (numerics.h)
+  /// Returns the model's accuracy on the validation split over all nodes; all ranks call it together behind
+  /// each epoch, in place of sampling that split. Null: it is sampled.
+  std::function<double(NodeClassifier& model)> exact_validation = nullptr;
   /// Of learned rows; their tables are called <owners.tables>.<name>.<node type>. Batches are then sampled
   /// with dataset_ids.
   Owners owners = {};

@@ -45,10 +45,9 @@ class InferenceProgram : public testing::WatchedTest<300> {
                 "4,3",
                 "--hidden",
                 "16",
-                "--epochs",
-                "1",
                 "--no-baseline"};
     words.insert(words.end(), more.begin(), more.end());
+    if (std::ranges::find(words, "--epochs") == words.end()) words.insert(words.end(), {"--epochs", "1"});
     return words;
   }
   void train() {
@@ -323,6 +322,41 @@ TEST_F(TwoMachines, WriteWhatOneWrites_AndAnyProcessMayDie) {
     for (const char* folder : {"results0", "results1"})
       EXPECT_FALSE(std::filesystem::exists(path(folder) / "layers")) << "round " << round;
   }
+}
+
+TEST_F(TwoMachines, TrainingsEndWithTheSameExactAccuracies_AndInferOnBoth) {
+  const auto summary = [&](const std::string& out) { return read_json(path(out) / "summary.json"); };
+  const Words more{"--validate", "exact", "--batch-size", "500"};
+  // The same two trainers, so the same model: on one machine, and on two.
+  Words alone = nodes({"--out", text("alone"), "--infer", "--write", "scores=" + text("s"), "--epochs", "2"});
+  alone.insert(alone.end(), more.begin(), more.end());
+  for (const ProgramResult& result : trainer_tests::run_ranks(alone, 2))
+    ASSERT_EQ(result.status, 0) << result.output;
+  for (const int machine : {0, 1}) start_server(machine);
+  const std::string port = std::to_string(trainer_tests::free_port());
+  std::unique_ptr<testing::BackgroundProgram> running[2];
+  for (const int machine : {0, 1}) {
+    const std::string m = std::to_string(machine);
+    Words words =
+        nodes({"--out", text("out" + m), "--partitions", m, "--peers", addresses(), "--results",
+               text("results" + m), "--infer", "--write", "scores=" + text("s" + m), "--epochs", "2"});
+    words.insert(words.end(), more.begin(), more.end());
+    running[machine] = std::make_unique<testing::BackgroundProgram>(
+        words, Words{"RANK=" + m, "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
+                     "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
+  }
+  for (const int machine : {0, 1}) ASSERT_EQ(running[machine]->wait(120s), 0);
+  for (const char* split : {"train_accuracy", "valid_accuracy"})
+    EXPECT_EQ(summary("alone").at(split), summary("out0").at(split)) << split;
+  for (std::size_t epoch = 0; epoch < 2; ++epoch)
+    EXPECT_EQ(summary("alone").at("epoch_rows")[epoch].at("valid_accuracy"),
+              summary("out0").at("epoch_rows")[epoch].at("valid_accuracy"));
+  EXPECT_EQ(summary("alone").at("epoch_rows")[1].at("valid_accuracy"), summary("alone").at("valid_accuracy"))
+      << "two epochs rarely fall; the last is the best";
+  auto both = results_in(path("s0")), wanted = results_in(path("s"));
+  both.merge(results_in(path("s1")));
+  for (auto* files : {&both, &wanted}) files->erase("manifest.json");
+  EXPECT_EQ(both, wanted);
 }
 
 TEST_F(TwoMachines, APartitionThatNobodyComputesIsToldAfterTheDeadline) {
