@@ -10,15 +10,12 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/base/mapped_file.h"
 #include "core/dataset/dataset.h"
 #include "examples/classification_report.h"
 #include "examples/epoch_report.h"
 #include "examples/exact_validation.h"
 #include "stream/torchrun_environment.h"
-#include "trainer/checkpoint.h"
 #include "trainer/layerwise_inference.h"
-#include "trainer/long_work.h"
 #include "trainer/peer_addresses.h"
 #include "trainer/world.h"
 #include "worker_mode/local_streams.h"
@@ -82,33 +79,6 @@ ModelReport evaluate(World& world, const ModelRun& run, const TrainingResult& re
       .returns = result.returns.times,
       .batches_again = result.returns.batches};
 }
-
-/// ModelEverywhere is rank 0's model file, on each machine that computes.
-class ModelEverywhere {
- public:
-  ModelEverywhere(World& world, std::filesystem::path file, bool computes) : path_(std::move(file)) {
-    if (world.size() == 1) return;
-    const std::string bytes = everywhere(world, path_);
-    if (world.rank() == 0 || !computes) return;
-    folder_.emplace();
-    std::filesystem::create_directories(folder_->path());
-    path_ = folder_->path() / path_.filename();
-    save_model_bytes(path_, bytes);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  static std::string everywhere(World& world, const std::filesystem::path& file) {
-    std::string bytes = world.rank() == 0 ? read_text_file(file, SIZE_MAX) : "";
-    torch::Tensor size = torch::tensor({static_cast<std::int64_t>(bytes.size())}, torch::kInt64);
-    world.broadcast(size);
-    bytes.resize(static_cast<std::size_t>(size.item<std::int64_t>()));
-    world.broadcast(torch::from_blob(bytes.data(), {std::ssize(bytes)}, torch::kUInt8));
-    return bytes;
-  }
-  std::filesystem::path path_;
-  std::optional<TemporaryLayers> folder_;
-};
 
 /// Servers do not give the whole graph; machines with partitions need a folder that others are served.
 bool exact_is_possible(const ClassificationArguments& a, const TrainingOptions& training) {
@@ -344,14 +314,9 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   }
   nlohmann::json json = to_json(report);
   if (world.rank() == 0) std::fputs(to_table(report).c_str(), stdout);
-  if (arguments.inference.infer) {
-    const bool computes = main.loader.execution.partitions.on() ? ranks_here().rank == 0 : world.rank() == 0;
-    const ModelEverywhere model(world, out / (main.name + ".pt"), computes);
-    const InferenceTask task = inference_task(arguments, main, model.path(), device);
-    do_together(
-        world, computes ? std::function<void()>([&] { json["inference"] = infer(arguments.inference, task); })
-                        : nullptr);
-  }
+  if (arguments.inference.infer)
+    json["inference"] = infer_together(world, arguments.inference,
+                                       inference_task(arguments, main, out / (main.name + ".pt"), device));
   if (world.rank() == 0) summary.write(json);
 }
 

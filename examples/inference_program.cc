@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "core/base/error.h"
+#include "core/base/mapped_file.h"
 #include "core/dataset/given_array.h"
 #include "core/program/progress_bar.h"
 #include "core/program/python_package.h"
@@ -19,7 +20,11 @@
 #include "peers/open_partitions.h"
 #include "peers/results_peers.h"
 #include "results/output_folder.h"
+#include "stream/torchrun_environment.h"
+#include "trainer/checkpoint.h"
 #include "trainer/full_inference.h"
+#include "trainer/layerwise_inference.h"
+#include "trainer/long_work.h"
 #include "trainer/trained_model.h"
 
 namespace hopfeed {
@@ -312,6 +317,33 @@ class Inference {
   std::map<int, std::vector<bool>> wanted_;
 };
 
+/// ModelEverywhere is rank 0's model file, on each machine that computes.
+class ModelEverywhere {
+ public:
+  ModelEverywhere(World& world, std::filesystem::path file, bool computes) : path_(std::move(file)) {
+    if (world.size() == 1) return;
+    const std::string bytes = everywhere(world, path_);
+    if (world.rank() == 0 || !computes) return;
+    folder_.emplace();
+    std::filesystem::create_directories(folder_->path());
+    path_ = folder_->path() / path_.filename();
+    save_model_bytes(path_, bytes);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  static std::string everywhere(World& world, const std::filesystem::path& file) {
+    std::string bytes = world.rank() == 0 ? read_text_file(file, SIZE_MAX) : "";
+    torch::Tensor size = torch::tensor({static_cast<std::int64_t>(bytes.size())}, torch::kInt64);
+    world.broadcast(size);
+    bytes.resize(static_cast<std::size_t>(size.item<std::int64_t>()));
+    world.broadcast(torch::from_blob(bytes.data(), {std::ssize(bytes)}, torch::kUInt8));
+    return bytes;
+  }
+  std::filesystem::path path_;
+  std::optional<TemporaryLayers> folder_;
+};
+
 }  // namespace
 
 void add_options(CommandLine& line, InferenceArguments& a) {
@@ -365,6 +397,16 @@ void check(const InferenceArguments& a, bool remote, const fs::path& out) {
 
 nlohmann::json infer(const InferenceArguments& arguments, const InferenceTask& task) {
   return Inference(arguments, task).run();
+}
+
+nlohmann::json infer_together(World& world, const InferenceArguments& arguments, InferenceTask task) {
+  const LocalRanks local = local_ranks();
+  const bool computes = task.peers.on() ? !local.known || local.rank == 0 : world.rank() == 0;
+  const ModelEverywhere model(world, task.model, computes);
+  task.model = model.path();
+  nlohmann::json report;
+  do_together(world, computes ? std::function<void()>([&] { report = infer(arguments, task); }) : nullptr);
+  return report;
 }
 
 }  // namespace hopfeed

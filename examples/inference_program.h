@@ -15,6 +15,7 @@
 #include "peers/peer_options.h"
 #include "trainer/inference_plan.h"
 #include "trainer/model_description.h"
+#include "trainer/world.h"
 
 namespace hopfeed {
 
@@ -55,5 +56,8 @@ void check(const InferenceArguments& arguments, bool remote, const std::filesyst
 
 /// Infers and writes. Returns what the summary says of it; tells what it does on standard error.
 nlohmann::json infer(const InferenceArguments& arguments, const InferenceTask& task);
+/// The same behind a training, whose ranks call it together: rank 0 infers, or, over partitions, one rank of
+/// each machine; the others wait. `task.model` is a file of rank 0. Returns what this rank's summary says.
+nlohmann::json infer_together(World& world, const InferenceArguments& arguments, InferenceTask task);
 
 }  // namespace hopfeed

@@ -193,18 +193,15 @@ InferenceTask inference_task(const Arguments& a, const std::filesystem::path& mo
   return task;
 }
 
-/// Of the cores of this machine; one process of a machine computes its partitions.
-nlohmann::json infer_here(const Arguments& a, const std::filesystem::path& model) {
-  cpu_set_t cores;
-  sched_getaffinity(0, sizeof cores, &cores);
-  at::set_num_threads(CPU_COUNT(&cores));
-  return infer(a.inference, inference_task(a, model, device_of(a.process)));
-}
-
 void run_inference(const Arguments& a) {
   JsonReport report(a.process.json);
   const LocalRanks local = local_ranks();
-  if (!local.known || local.rank == 0) report.write({{"inference", infer_here(a, a.inference.model)}});
+  if (local.known && local.rank != 0) return;  // one process of a machine computes its partitions
+  cpu_set_t cores;
+  sched_getaffinity(0, sizeof cores, &cores);
+  at::set_num_threads(CPU_COUNT(&cores));
+  report.write(
+      {{"inference", infer(a.inference, inference_task(a, a.inference.model, device_of(a.process)))}});
 }
 
 void run(Arguments& a) {
@@ -247,14 +244,15 @@ void run(Arguments& a) {
                        .options = options_json(a),
                        .models = {}};
   for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run, report));
-  if (world.rank() != 0) return;
   nlohmann::json json = to_json(report);
-  std::fputs(to_table(report).c_str(), stdout);
+  if (world.rank() == 0) std::fputs(to_table(report).c_str(), stdout);
   if (a.inference.infer) {
-    sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: it may use the machine
-    json["inference"] = infer_here(a, training.out / (training.name + ".pt"));
+    sched_setaffinity(0, sizeof all_cores, &all_cores);  // who does not compute waits: it may use the machine
+    at::set_num_threads(CPU_COUNT(&all_cores));
+    json["inference"] = infer_together(
+        world, a.inference, inference_task(a, training.out / (training.name + ".pt"), training.device));
   }
-  summary.write(json);
+  if (world.rank() == 0) summary.write(json);
 }
 
 }  // namespace
