@@ -63,6 +63,7 @@ PeerBytes ResultsAnswers::answer(const ResultsQuestion& question) {
     std::error_code error;
     if (!std::filesystem::exists(folder_ / "run.json", error))
       return write_results_answer(ResultsSays::kNobody);
+    const MutexLock lock(noting_);  // of two notes at a time neither might see that it is the last one
     note_fetched(folder_, question.name, static_cast<int>(question.partition));
     remove_if_fetched(folder_);
     return write_results_answer(ResultsSays::kNoted);

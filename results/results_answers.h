@@ -49,6 +49,7 @@ class ResultsAnswers {
   void forget(const Key& key);
 
   const std::filesystem::path folder_;
+  Mutex noting_;
   mutable Mutex mutex_;
   std::map<Key, std::shared_ptr<Kept>> kept_ GUARDED_BY(mutex_);
   std::uint64_t uses_ GUARDED_BY(mutex_) = 0;   // of shards

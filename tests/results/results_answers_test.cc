@@ -161,6 +161,30 @@ TEST_F(Answers, AWordThatRowsAreFetchedIsNoted_ButOfNoOtherRun) {
   EXPECT_EQ(said(), ResultsSays::kNoted) << "a run that was killed goes on later";
 }
 
+TEST_F(Answers, TheLastNoteOfARunThatIsOverRemovesWhatItHasLeft_WhoeverNotesMeanwhile) {
+  for (int round = 0; round < 20; ++round) {
+    {
+      const RunFolder folder(path, kRun, "{}", Sync::kNo);
+      write(folder.layers(), 0);
+      folder.leave({kName}, {0, 1, 3, 4});
+    }
+    EXPECT_EQ(says({0}), ResultsSays::kRows) << "it is still to be had";
+    std::vector<std::thread> machines;
+    for (const std::uint32_t partition : {0U, 1U, 3U, 4U})
+      machines.emplace_back([this, partition] {
+        EXPECT_EQ(read_results_answer(
+                      answers.answer(
+                          {.ask = ResultsAsk::kFetched, .partition = partition, .run = kRun, .name = kName}),
+                      0, 0)
+                      .says,
+                  ResultsSays::kNoted);
+      });
+    for (std::thread& machine : machines) machine.join();
+    EXPECT_EQ(says({0}), ResultsSays::kNobody);
+    ASSERT_EQ(testing::files_of(path).size(), 1U) << "the lock alone";
+  }
+}
+
 TEST_F(Answers, ADamagedShardIsNamed_AndWhatIsInItsPlaceIsAnswered) {
   const RunFolder folder(path, kRun, "{}");
   write(folder.layers(), 0), write(folder.layers(), 10);
@@ -257,7 +281,7 @@ TEST_F(Answers, WhileARunWritesAndRemoves_AreRowsOrNotYet) {
   EXPECT_GT(early, 0);
 }
 
-TEST_F(Answers, AreOneCheckOfEachShard_HoweverManyAskAtATime) {
+TEST_F(Answers, OfOneShardThatManyAskForAtATime_AreItsRows) {
   const RunFolder folder(path, kRun, "{}");
   write(folder.layers(), 0);
   std::vector<std::thread> askers;
