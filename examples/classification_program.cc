@@ -228,7 +228,10 @@ void take_options(ClassificationArguments& a) {
   a.owners.take(a.training.loader, a.training.out);
   a.training.loader.batch.validate();
   a.training.local_seeds = a.deal == "local";
-  check(a.inference, a.servers.remote(), a.training.out);
+  check(a.inference, {.remote = a.servers.remote(),
+                      .peers = a.training.loader.execution.partitions.on(),
+                      .data = a.training.loader.dataset,
+                      .out = a.training.out});
   require_valid(a.validate == "sampled" || exact_is_possible(a, a.training),
                 a.servers.remote()
                     ? "--validate exact reads the whole graph, which --servers do not give; use --data"
@@ -314,9 +317,14 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   }
   nlohmann::json json = to_json(report);
   if (world.rank() == 0) std::fputs(to_table(report).c_str(), stdout);
-  if (arguments.inference.infer)
-    json["inference"] = infer_together(world, arguments.inference,
-                                       inference_task(arguments, main, out / (main.name + ".pt"), device));
+  try {
+    if (arguments.inference.infer)
+      json["inference"] = infer_together(world, arguments.inference,
+                                         inference_task(arguments, main, out / (main.name + ".pt"), device));
+  } catch (...) {
+    if (world.rank() == 0) summary.write(json);  // of the training, which has ended well
+    throw;
+  }
   if (world.rank() == 0) summary.write(json);
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/mapped_file.h"
+#include "core/base/sha256.h"
 #include "core/dataset/given_array.h"
 #include "core/program/progress_bar.h"
 #include "core/program/python_package.h"
@@ -57,19 +58,62 @@ struct Target {
   fs::path folder;
 };
 
+fs::path whole_path(const fs::path& path) {
+  std::error_code error;
+  fs::path whole = fs::weakly_canonical(fs::absolute(path), error).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+bool is_within(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+}
+
 std::vector<Target> targets_of(const InferenceArguments& a) {
   std::vector<Target> targets;
   for (const auto& [name, path] : parse_pairs(a.write, "--write")) {
     require_valid(name == "embeddings" || name == "scores" || name == "classes",
                   "--write: there are no '" + name + "'; give embeddings, scores or classes");
-    const fs::path folder = fs::absolute(path).lexically_normal();
+    const fs::path folder = whole_path(path);
     for (const Target& other : targets) {
       require_valid(other.name != name, "--write has " + name + " twice");
-      require_valid(other.folder != folder, "--write has the folder " + path + " twice; give each its own");
+      require_valid(!is_within(folder, other.folder) && !is_within(other.folder, folder),
+                    "--write: " + path + " is the folder of " + other.name +
+                        ", or one lies in the other; give each its own");
     }
+    require_valid(
+        a.results.empty() ||
+            (!is_within(folder, whole_path(a.results)) && !is_within(whole_path(a.results), folder)),
+        "--results and --write (" + path + ") are one folder, or one lies in the other; give each its own");
     targets.push_back({name, folder});
   }
   return targets;
+}
+
+/// Which of the nodes a file names: by original ids, or by a mask of all.
+std::vector<bool> nodes_in(const std::string& path, const std::string& type, std::int64_t count) {
+  const GivenArray file{fs::path(path)};
+  const bool mask = file.type() == ElementType::kBool;
+  require_valid(file.shape().size() == 1 && (mask ? file.count() == count : file.has_integers()),
+                "--nodes: " + path + " is no list of original ids of '" + type +
+                    "', and no mask with a bool for each of its " + std::to_string(count) + " nodes");
+  std::vector<bool> nodes(static_cast<std::size_t>(count));
+  if (mask) {
+    std::vector<std::byte> given(static_cast<std::size_t>(count));
+    file.read(0, std::span(given));
+    for (std::size_t id = 0; id < given.size(); ++id) nodes[id] = given[id] != std::byte{0};
+  } else {
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(file.count()));
+    file.read_integers(0, ids);
+    for (const std::int64_t id : ids) {
+      require_valid(id >= 0 && id < count, "--nodes: " + path + " has " + std::to_string(id) +
+                                               ", and there are " + std::to_string(count) + " nodes of '" +
+                                               type + "'");
+      nodes[static_cast<std::size_t>(id)] = true;
+    }
+  }
+  require_valid(std::find(nodes.begin(), nodes.end(), true) != nodes.end(),
+                "--nodes: " + path + " names no node");
+  return nodes;
 }
 
 /// By node type, which nodes are wanted; empty where all are.
@@ -78,7 +122,8 @@ std::map<int, std::vector<bool>> wanted_nodes(const InferenceArguments& a, const
   std::map<int, std::vector<bool>> wanted;
   if (a.nodes.empty()) return wanted;
   std::vector<std::pair<std::string, std::string>> files;
-  if (a.nodes.find('=') != std::string::npos) {
+  std::error_code error;
+  if (a.nodes.find('=') != std::string::npos && !fs::exists(a.nodes, error)) {
     files = parse_pairs(a.nodes, "--nodes");
   } else {
     require_valid(results.size() == 1,
@@ -89,19 +134,7 @@ std::map<int, std::vector<bool>> wanted_nodes(const InferenceArguments& a, const
     const int type = dataset.meta().node_type(name);
     require_valid(std::find(results.begin(), results.end(), type) != results.end(),
                   "--nodes: the model gives no results of node type '" + name + "'");
-    const GivenArray file{fs::path(path)};
-    require_valid(file.shape().size() == 1 && file.has_integers(),
-                  "--nodes: " + path + " is no list of whole numbers, the nodes' original ids");
-    std::vector<std::int64_t> ids(static_cast<std::size_t>(file.count()));
-    file.read_integers(0, ids);
-    std::vector<bool>& nodes = wanted[type];
-    nodes.resize(static_cast<std::size_t>(dataset.num_nodes(type)));
-    for (const std::int64_t id : ids) {
-      require_valid(id >= 0 && id < dataset.num_nodes(type),
-                    "--nodes: " + path + " has " + std::to_string(id) + ", and there are " +
-                        std::to_string(dataset.num_nodes(type)) + " nodes");
-      nodes[static_cast<std::size_t>(id)] = true;
-    }
+    wanted[type] = nodes_in(path, name, dataset.num_nodes(type));
   }
   return wanted;
 }
@@ -131,7 +164,8 @@ class WrittenOutput final : public ResultSink {
       classes_.resize(static_cast<std::size_t>(rows.count));
       for (std::int64_t i = 0; i < rows.count; ++i) {
         const float* const row = rows.rows + i * rows.width;
-        classes_[static_cast<std::size_t>(i)] = std::max_element(row, row + rows.width) - row;
+        const bool nan = std::any_of(row, row + rows.width, [](float value) { return std::isnan(value); });
+        classes_[static_cast<std::size_t>(i)] = nan ? -1 : std::max_element(row, row + rows.width) - row;
       }
       return reinterpret_cast<const std::byte*>(classes_.data());
     }
@@ -154,9 +188,17 @@ class WrittenOutput final : public ResultSink {
 };
 
 /// The output's signature beside the run: what decides its files.
-std::string signature_of(const InferenceArguments& a, const std::string& name) {
+std::string signature_of(const InferenceArguments& a, const std::string& name,
+                         const std::vector<OutputType>& types) {
   std::string text = a.softmax && name == "scores" ? "softmax" : "";
-  if (!a.nodes.empty()) text += (text.empty() ? "" : ", ") + ("nodes of " + a.nodes);
+  for (const OutputType& type : types) {
+    if (type.wanted == nullptr) continue;
+    std::vector<std::int64_t> ids;
+    for (std::size_t id = 0; id < type.wanted->size(); ++id)
+      if ((*type.wanted)[id]) ids.push_back(static_cast<std::int64_t>(id));
+    text += (text.empty() ? "" : ", ") + std::to_string(ids.size()) + " nodes of type " +
+            std::to_string(type.node_type) + ": " + sha256(std::as_bytes(std::span(ids))).substr(0, 32);
+  }
   return text;
 }
 
@@ -169,10 +211,12 @@ class Inference {
     const ModelDescription model = description();
     dataset_ = open_partitions(task_.dataset, task_.peers, PeersAt::kKnown);
     InferenceTask::Made made = task_.make(model, *dataset_);
-    load_trained_model({.file = task_.model, .state = folders(a_.state), .trained_on = a_.trained_on}, model,
-                       *dataset_, *made.module);
+    const LoadedRows rows =
+        load_trained_model({.file = task_.model, .state = folders(a_.state), .trained_on = a_.trained_on},
+                           model, *dataset_, *made.module);
     made.module->eval();
-    const InferredModel inferred = made.inferred();
+    InferredModel inferred = made.inferred();
+    inferred.rows_digest = rows.digest;
     wanted_ = wanted_nodes(a_, *dataset_, inferred.results);
     const fs::path layers = a_.results.empty() ? targets_.front().folder / ".layers" : a_.results;
     std::optional<ResultsPeers> peers;
@@ -194,9 +238,10 @@ class Inference {
                                stop_if_asked();
                                bar->set(done, total);
                              }});
-    const auto outputs = open_outputs(inference, inferred);
+    auto outputs = open_outputs(inference, inferred);
     std::vector<ResultSink*> sinks;
     for (const auto& output : outputs) sinks.push_back(output.get());
+    inference.take_folder();
     tell_disk(inference.disk(sinks), layers);
     bar.emplace("inference", 1, ProgressBarOptions{.unit = "rows"});
     const auto begin = std::chrono::steady_clock::now();
@@ -205,13 +250,22 @@ class Inference {
     std::error_code ignored;
     if (a_.results.empty()) fs::remove_all(layers, ignored);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    nlohmann::json told = report(inference, outputs, seconds);
+    outputs.clear();  // with their locks
     for (const Target& target : targets_) to_format(target);
-    return report(inference, outputs, seconds);
+    return told;
   }
 
  private:
   ModelDescription description() const {
-    ModelDescription model = description_in(task_.model);
+    ModelDescription model;
+    try {
+      model = description_in(task_.model);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCorrupt) throw;
+      throw Error(ErrorCode::kInvalid,
+                  task_.model.string() + " is damaged, or no model that a training has left (model.pt)");
+    }
     if (model.empty()) {
       std::fprintf(stderr, "%s says nothing of its model; it is taken to be what the options say\n",
                    task_.model.c_str());
@@ -256,7 +310,8 @@ class Inference {
                                           OutputOptions{.folder = target.folder,
                                                         .name = target.name,
                                                         .type = type,
-                                                        .signature = signature_of(a_, target.name),
+                                                        .signature = signature_of(a_, target.name, types),
+                                                        .format = a_.format,
                                                         .overwrite = a_.overwrite,
                                                         .torch = TORCH_VERSION,
                                                         .processor = processor_kind()},
@@ -282,8 +337,7 @@ class Inference {
                         const std::vector<std::unique_ptr<WrittenOutput>>& outputs, double seconds) const {
     nlohmann::json written = nlohmann::json::object();
     for (const auto& output : outputs) {
-      std::int64_t rows = 0;
-      for (const OutputType& type : output->folder().types()) rows += rows_of(type);
+      const std::int64_t rows = output->folder().rows();
       const OutputOptions& options = output->folder().options();
       std::printf("%s of %lld nodes in %s (%.1f s)\n", options.name.c_str(), static_cast<long long>(rows),
                   options.folder.c_str(), seconds);
@@ -299,15 +353,6 @@ class Inference {
             {"written", std::move(written)},
             {"format", a_.format},
             {"partitions", dataset_->partitions()}};
-  }
-  std::int64_t rows_of(const OutputType& type) const {
-    std::int64_t rows = 0;
-    for (const int part : dataset_->partitions()) {
-      const OriginalIds ids = dataset_->original_ids(type.node_type, part);
-      for (std::int64_t i = 0; i < ids.count; ++i)
-        rows += type.wanted == nullptr || (*type.wanted)[static_cast<std::size_t>(ids.first[i * ids.stride])];
-    }
-    return rows;
   }
 
   const InferenceArguments& a_;
@@ -356,8 +401,9 @@ void add_options(CommandLine& line, InferenceArguments& a) {
       "--trained-on", a.trained_on,
       "Dataset folder of the training, where learned rows are to be matched by the nodes' keys, since "
       "--data is another");
-  line.option("--state", a.state,
-              "Folders of hopfeed-server --state, of a training with --owners, whose learned rows are read");
+  line.option(
+      "--state", a.state,
+      "Folders (A,B) of hopfeed-server --state, of a training with --owners, whose learned rows are read");
   line.option("--write", a.write,
               "What to write where: embeddings=DIR,scores=DIR,classes=DIR, those that are wanted",
               {.output = true});
@@ -375,9 +421,18 @@ void add_options(CommandLine& line, InferenceArguments& a) {
   line.flag("--overwrite", a.overwrite, "Remove the results of another run in these folders");
 }
 
-void check(const InferenceArguments& a, bool remote, const fs::path& out) {
+void check(const InferenceArguments& a, const CheckedBeside& beside) {
+  const auto& [remote, peers, data, out] = beside;
   if (!a.infer) {
-    for (const auto& [given, name] : {std::pair{!a.model.empty(), "--model"}, {!a.write.empty(), "--write"}})
+    for (const auto& [given, name] : {std::pair{!a.model.empty(), "--model"},
+                                      {!a.write.empty(), "--write"},
+                                      {!a.nodes.empty(), "--nodes"},
+                                      {!a.state.empty(), "--state"},
+                                      {!a.trained_on.empty(), "--trained-on"},
+                                      {a.softmax, "--softmax"},
+                                      {a.float16, "--float16"},
+                                      {a.overwrite, "--overwrite"},
+                                      {a.format != "npy", "--format"}})
       require_valid(!given, std::string(name) + " goes with --infer");
     return;
   }
@@ -390,7 +445,12 @@ void check(const InferenceArguments& a, bool remote, const fs::path& out) {
   std::error_code error;
   if (!a.model.empty() && !fs::exists(a.model, error))
     throw Error(ErrorCode::kNotFound, "--model: there is no file " + a.model.string());
-  targets_of(a);
+  for (const Target& target : targets_of(a))
+    require_valid(data.empty() || !is_within(target.folder, whole_path(data)),
+                  "--write: " + target.folder.string() + " lies inside the dataset; choose another");
+  require_valid(!peers || !a.results.empty(),
+                "--infer over several machines needs --results, a folder that this machine's hopfeed-server "
+                "--results serves to the others");
   if (a.format == "parquet")
     run_python({.module = kResultsModule, .what = "--format parquet", .words = {"check"}});
 }

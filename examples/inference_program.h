@@ -50,9 +50,14 @@ struct InferenceTask {
   ModelDescription of_flags;
 };
 
-/// Throws kInvalid where options do not go together, before anything is opened or trained. `remote`: batches
-/// come from servers; `out` is where a training leaves its model.
-void check(const InferenceArguments& arguments, bool remote, const std::filesystem::path& out);
+/// CheckedBeside are options of the program that those of inference have to go with.
+struct CheckedBeside {
+  bool remote = false;              // batches come from servers
+  bool peers = false;               // other machines have other partitions
+  std::filesystem::path data, out;  // the dataset; where a training leaves its model
+};
+/// Throws kInvalid where options do not go together, before anything is opened or trained.
+void check(const InferenceArguments& arguments, const CheckedBeside& beside);
 
 /// Infers and writes. Returns what the summary says of it; tells what it does on standard error.
 nlohmann::json infer(const InferenceArguments& arguments, const InferenceTask& task);

@@ -209,13 +209,13 @@ void run(Arguments& a) {
   BatchOptions& batch = training.loader.batch;
   a.servers.check(training.loader.dataset);
   if (a.servers.remote()) a.from_line.refuse_of_workers();
-  check(a.inference, a.servers.remote(), training.out);
-  if (a.inference.alone()) {
-    a.from_line.take();
-    return run_inference(a);
-  }
-  require_valid(!batch.link.edge_type.empty(), "--edge-type is required");
+  require_valid(a.inference.alone() || !batch.link.edge_type.empty(), "--edge-type is required");
   a.from_line.take();
+  check(a.inference, {.remote = a.servers.remote(),
+                      .peers = training.loader.execution.partitions.on(),
+                      .data = training.loader.dataset,
+                      .out = training.out});
+  if (a.inference.alone()) return run_inference(a);
   a.owners.take(training.loader, training.out);
   batch.validate();
   training.resume = resume_of(a.process);
@@ -246,11 +246,15 @@ void run(Arguments& a) {
   for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run, report));
   nlohmann::json json = to_json(report);
   if (world.rank() == 0) std::fputs(to_table(report).c_str(), stdout);
-  if (a.inference.infer) {
-    sched_setaffinity(0, sizeof all_cores, &all_cores);  // who does not compute waits: it may use the machine
-    at::set_num_threads(CPU_COUNT(&all_cores));
-    json["inference"] = infer_together(
-        world, a.inference, inference_task(a, training.out / (training.name + ".pt"), training.device));
+  sched_setaffinity(0, sizeof all_cores, &all_cores);  // who does not compute waits: it may use the machine
+  at::set_num_threads(CPU_COUNT(&all_cores));
+  try {
+    if (a.inference.infer)
+      json["inference"] = infer_together(
+          world, a.inference, inference_task(a, training.out / (training.name + ".pt"), training.device));
+  } catch (...) {
+    if (world.rank() == 0) summary.write(json);  // of the training, which has ended well
+    throw;
   }
   if (world.rank() == 0) summary.write(json);
 }

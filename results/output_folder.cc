@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -65,7 +66,7 @@ bool is_there(const fs::path& path) {
 
 /// Which run has made a folder's manifest, or has begun to, and of what; empty where it does not say.
 nlohmann::json maker_of(const nlohmann::json& told) {
-  nlohmann::json maker = {{"run", ""}, {"output", ""}, {"dtype", ""}, {"signature", ""}};
+  nlohmann::json maker = {{"run", ""}, {"output", ""}, {"dtype", ""}, {"signature", ""}, {"partitions", ""}};
   if (!told.is_object()) return maker;
   for (auto& [name, value] : maker.items()) {
     if (told.contains(name) && told[name].is_string()) value = told[name];
@@ -77,14 +78,56 @@ nlohmann::json maker_of(const nlohmann::json& told) {
   return maker;
 }
 
-/// The folder is one for results, or has nothing but what starts with a dot.
-void require_results(const fs::path& folder) {
+/// Throws unless the folder has nothing but results of this name, and what starts with a dot.
+void require_results(const fs::path& folder, const std::string& output) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (!name.starts_with('.'))
+    if (!name.starts_with('.') && (output.empty() || (name != output && name != kManifest)))
       throw Error(ErrorCode::kInvalid,
                   folder.string() + " has '" + name + "', which is no result; give a new folder");
+  }
+}
+
+void require_our_manifest(const nlohmann::json& told, const fs::path& folder) {
+  if (!told.is_object() || told.value("format", nlohmann::json()) != "hopfeed-results" ||
+      !told.value("run", nlohmann::json()).is_string())
+    throw Error(
+        ErrorCode::kInvalid,
+        folder.string() + " has a manifest.json that is damaged, or of something else; give a new folder");
+}
+
+/// Nothing is made in a folder of something else.
+const fs::path& looked_at(const fs::path& folder) {
+  if (is_there(folder / kManifest))
+    require_our_manifest(read_json(folder / kManifest), folder);
+  else if (!is_there(folder / kBegun))
+    require_results(folder, "");
+  return folder;
+}
+
+/// Results in .npy may be rewritten as Parquet, and not the other way.
+bool may_become(const nlohmann::json& manifest, const std::string& format) {
+  const nlohmann::json is = manifest.value("file_format", nlohmann::json());
+  return is == format || is == "npy";
+}
+
+/// Whether all files that a manifest names are as they were written: each is read once.
+bool is_whole(const nlohmann::json& manifest, const fs::path& folder) {
+  try {
+    for (const nlohmann::json& shard : manifest.at("shards"))
+      for (const nlohmann::json& file : shard.at("files")) {
+        const MappedFile there(folder / file.at("path").get<std::string>());
+        const std::span<const std::byte> bytes = there.bytes();
+        if (bytes.size() != file.at("bytes").get<std::uint64_t>() ||
+            fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size())) != file.at("xxh3"))
+          return false;
+      }
+    return manifest.at("outputs").at(0).at("node_types").is_array();
+  } catch (const Error&) {  // a file is gone
+    return false;
+  } catch (const nlohmann::json::exception&) {
+    return false;
   }
 }
 
@@ -100,6 +143,17 @@ std::vector<std::byte> converted(const std::byte* rows, std::size_t numbers, Ele
   return out;
 }
 
+/// Throws naming the first node with a number that float16 has not.
+void require_float16(const std::byte* rows, std::span<const std::int64_t> ids, std::int64_t width) {
+  constexpr float kMost = 65'519.996F;  // what is larger is rounded to infinity
+  const auto* values = reinterpret_cast<const float*>(rows);
+  for (std::size_t i = 0; i < ids.size() * static_cast<std::size_t>(width); ++i)
+    if (std::isfinite(values[i]) && std::abs(values[i]) > kMost)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("node {} has {}, which is too large for float16; leave --float16 out",
+                              ids[i / static_cast<std::size_t>(width)], values[i]));
+}
+
 }  // namespace
 
 OutputFolder::OutputFolder(const Dataset& dataset, RunId run, OutputOptions options,
@@ -108,7 +162,7 @@ OutputFolder::OutputFolder(const Dataset& dataset, RunId run, OutputOptions opti
       run_(run),
       options_(std::move(options)),
       types_(std::move(types)),
-      lock_(output_lock(options_.folder)),
+      lock_(output_lock(looked_at(options_.folder))),
       keys_(dataset.meta().node_types.size()) {
   begin();
   for (const OutputType& type : types_) {
@@ -122,28 +176,54 @@ OutputFolder::OutputFolder(const Dataset& dataset, RunId run, OutputOptions opti
   }
 }
 
+/// What decides the files: they are another run's where it differs.
+nlohmann::json OutputFolder::maker() const {
+  std::string partitions;
+  for (const int part : dataset_.partitions())
+    partitions += (partitions.empty() ? "" : ",") + std::to_string(part);
+  return {{"run", to_text(run_)},
+          {"output", options_.name},
+          {"dtype", to_string(options_.type)},
+          {"signature", options_.signature},
+          {"partitions", partitions}};
+}
+
 void OutputFolder::begin() {
   const fs::path& folder = options_.folder;
-  const nlohmann::json ours = {{"run", to_text(run_)},
-                               {"output", options_.name},
-                               {"dtype", to_string(options_.type)},
-                               {"signature", options_.signature}};
   const bool has_manifest = is_there(folder / kManifest), begun = is_there(folder / kBegun);
   if (has_manifest || begun) {
-    const nlohmann::json before = maker_of(read_json(folder / (has_manifest ? kManifest : kBegun)));
-    finished_ = has_manifest && before == ours;
-    if (before == ours) return;
+    const nlohmann::json told = read_json(folder / (has_manifest ? kManifest : kBegun));
+    const nlohmann::json before = maker_of(told);
+    if (before == maker() && (!has_manifest || may_become(told, options_.format))) {
+      if (has_manifest) take_finished(told);
+      return;
+    }
     if (!options_.overwrite)
       throw Error(ErrorCode::kInvalid,
                   folder.string() + " has results of another run; give --overwrite or another folder");
+    const auto output = before["output"].get<std::string>();
+    require_results(folder, output);
     std::error_code error;
     fs::remove(folder / kManifest, error);  // first: what is left without it is no result
-    const auto output = before["output"].get<std::string>();
     if (!error && !output.empty()) fs::remove_all(folder / output, error);
     if (error) throw_errno("cannot remove the results in " + folder.string(), error.value());
   }
-  require_results(folder);
-  write_json(folder / kBegun, ours);
+  require_results(folder, "");
+  write_json(folder / kBegun, maker());
+}
+
+/// Of a manifest of this run: whether its files are as they were written; else they are written again.
+void OutputFolder::take_finished(const nlohmann::json& manifest) {
+  finished_ = is_whole(manifest, options_.folder);
+  if (finished_) {
+    for (const nlohmann::json& type : manifest["outputs"][0]["node_types"])
+      rows_ += type["rows"].get<std::int64_t>();
+    return;
+  }
+  write_json(options_.folder / kBegun, maker());
+  std::error_code error;
+  fs::remove(options_.folder / kManifest, error);
+  if (error) throw_errno("cannot remove the manifest in " + options_.folder.string(), error.value());
 }
 
 std::uint64_t OutputFolder::bytes() const {
@@ -246,12 +326,14 @@ void OutputFolder::write(const OutputType& type, int partition, std::int64_t num
   const std::string below =
       fmt::format("{}/{}/part-{:04d}-{:05d}", options_.name, node.name, partition, number);
   Shard shard{.node_type = type.node_type, .partition = partition, .rows = std::ssize(ids), .files = {}};
+  if (options_.type == ElementType::kFloat16) require_float16(rows, ids, type.width);
   const std::vector<std::byte> stored =
       converted(rows, ids.size() * static_cast<std::size_t>(type.width), options_.type);
   shard.files.push_back(
       put("rows", below + ".npy", npy_descr(options_.type), {shard.rows, type.width}, stored));
   shard.files.push_back(put("ids", below + ".ids.npy", "<i8", {shard.rows}, std::as_bytes(std::span(ids))));
   put_keys(shard, below, ids);
+  rows_ += shard.rows;
   shards_.push_back(std::move(shard));
 }
 
@@ -285,6 +367,7 @@ std::string OutputFolder::manifest() const {
                     {"version", 1},
                     {"run", to_text(run_)},
                     {"signature", options_.signature},
+                    {"partitions", maker()["partitions"]},
                     {"dataset", dataset_.meta().name},
                     {"fingerprint", dataset_.meta().fingerprint},
                     {"dtype", to_string(options_.type)},

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,7 @@ struct OutputOptions {
   std::string name;                          // "embeddings", "scores", "classes"
   ElementType type = ElementType::kFloat32;  // of the files: float32, float16 or int64
   std::string signature;                     // what decides the files beside the run: which nodes, softmax
+  std::string format = "npy";                // that they end in: npy, or what they are rewritten to
   bool overwrite = false;                    // removes the results of another run
   std::string torch = {}, processor = {};    // for the manifest
 };
@@ -42,8 +44,10 @@ class OutputFolder {
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
-  /// Returns whether the run has finished it before.
+  /// Returns whether the run has finished it before, with these partitions, and all files are whole.
   bool finished() const { return finished_; }
+  /// Returns how many rows are written, or were before.
+  std::int64_t rows() const { return rows_; }
   const OutputOptions& options() const { return options_; }
   const std::vector<OutputType>& types() const { return types_; }
   /// Returns how many bytes its files take at most.
@@ -70,7 +74,9 @@ class OutputFolder {
            const std::vector<std::int64_t>& shape, std::span<const std::byte> bytes) const;
   void put_keys(Shard& shard, const std::string& below, std::span<const std::int64_t> ids) const;
   std::string manifest() const;
+  nlohmann::json maker() const;
   void begin();
+  void take_finished(const nlohmann::json& manifest);
 
   const Dataset& dataset_;
   const RunId run_;
@@ -80,6 +86,7 @@ class OutputFolder {
   std::vector<std::optional<NodeKeys>> keys_;  // by node type
   std::vector<Shard> shards_;
   bool finished_ = false;
+  std::int64_t rows_ = 0;
 };
 
 }  // namespace hopfeed

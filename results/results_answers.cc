@@ -57,8 +57,9 @@ ResultsAnswers::~ResultsAnswers() = default;
 PeerBytes ResultsAnswers::answer(const ResultsQuestion& question) {
   ++questions_;
   // Before the rows are looked for: what the run has renamed by then is seen.
-  const ResultsSays without_rows = state_of(question.run);
-  if (without_rows == ResultsSays::kAnotherRun) return write_results_answer(without_rows);
+  const RunState state = state_of(question.run);
+  if (state == RunState::kAnother) return write_results_answer(ResultsSays::kAnotherRun);
+  if (state == RunState::kAnotherIsOver) return write_results_answer(ResultsSays::kNobody);
   if (question.ask == ResultsAsk::kFetched) {
     std::error_code error;
     if (!std::filesystem::exists(folder_ / "run.json", error))
@@ -69,20 +70,23 @@ PeerBytes ResultsAnswers::answer(const ResultsQuestion& question) {
     return write_results_answer(ResultsSays::kNoted);
   }
   if (std::optional<PeerBytes> rows = rows_of(question)) return std::move(*rows);
-  if (without_rows == ResultsSays::kNotYet) ++not_yet_;
-  return write_results_answer(without_rows);
+  if (was_removed(folder_, question.name))  // and will not be made again
+    throw Error(
+        ErrorCode::kNotFound,
+        fmt::format("{} has no rows of '{}' any more, since all had fetched them; remove the folders of "
+                    "--results on all machines, and start the run again",
+                    folder_.string(), question.name.table));
+  if (state != RunState::kComputing) return write_results_answer(ResultsSays::kNobody);
+  ++not_yet_;
+  return write_results_answer(ResultsSays::kNotYet);
 }
 
-/// What is said of rows of the run that are not there.
-ResultsSays ResultsAnswers::state_of(RunId run) const {
+RunState ResultsAnswers::state_of(RunId run) const {
   try {
-    const RunState state = run_state(folder_, run);
-    return state == RunState::kAnother     ? ResultsSays::kAnotherRun
-           : state == RunState::kComputing ? ResultsSays::kNotYet
-                                           : ResultsSays::kNobody;
+    return run_state(folder_, run);
   } catch (const Error& error) {  // no folder, or its run has just gone
     if (error.code() != ErrorCode::kNotFound) throw;
-    return ResultsSays::kNobody;
+    return RunState::kNobody;
   }
 }
 

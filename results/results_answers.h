@@ -41,7 +41,7 @@ class ResultsAnswers {
   struct Kept;
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::filesystem::path>;  // run, file
 
-  ResultsSays state_of(RunId run) const;
+  RunState state_of(RunId run) const;
   std::optional<PeerBytes> rows_of(const ResultsQuestion& question);
   std::shared_ptr<const LayerShard> shard(const LayerFolder& layers, const LayerName& name, int partition,
                                           std::int64_t first);

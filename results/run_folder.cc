@@ -38,9 +38,13 @@ void make_folder(const std::filesystem::path& folder) {
   if (error) throw_errno("cannot make the folder " + folder.string(), error.value());
 }
 
+/// Again where a note of another process came into a folder just then.
 void remove_whole(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::remove_all(path, error);
+  for (int tries = 0; tries < 100; ++tries) {
+    std::filesystem::remove_all(path, error);
+    if (error != std::errc::directory_not_empty) break;
+  }
   if (error) throw_errno("cannot remove " + path.string(), error.value());
 }
 
@@ -84,12 +88,16 @@ std::optional<RunId> run_of(const std::filesystem::path& folder) {
   return run_id_of(JsonFields(json, path.string(), ErrorCode::kCorrupt).text("run"));
 }
 
+/// A folder is one of ours where it is empty, or has our lock and nothing that we do not make.
 void require_ours(const std::filesystem::path& folder) {
   std::error_code error;
+  const bool has_lock = std::filesystem::exists(folder / ".lock", error);
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (std::find(kOurs.begin(), kOurs.end(), name) == kOurs.end() && !name.starts_with(".run.json."))
+    const bool ours = std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end() ||
+                      name.starts_with(".run.json.") || name.starts_with(".left.json.");
+    if (!ours || !has_lock)
       throw Error(ErrorCode::kInvalid, folder.string() + " has '" + name +
                                            "', which no inference has made; give an empty or a new folder");
   }
@@ -157,7 +165,7 @@ RunState run_state(const std::filesystem::path& folder, RunId run) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error))
     throw Error(ErrorCode::kNotFound, folder.string() + " is no folder");
-  const OwnedFd file(::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC));
+  const OwnedFd file(::open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC));
   bool computing = false;
   if (file) {
     struct flock lock = whole(F_WRLCK);
@@ -165,15 +173,27 @@ RunState run_state(const std::filesystem::path& folder, RunId run) {
     computing = lock.l_type != F_UNLCK;
   }
   const std::optional<RunId> there = run_of(folder);
-  if (there && *there != run) return RunState::kAnother;
+  if (there && *there != run) return computing ? RunState::kAnother : RunState::kAnotherIsOver;
   return computing ? RunState::kComputing : RunState::kNobody;
 }
 
 void note_fetched(const std::filesystem::path& folder, const LayerName& name, int partition) {
+  std::error_code error;
+  if (!std::filesystem::exists(layers_of(folder, {}).table_folder(name), error)) return;
   const std::filesystem::path path = fetched_path(folder, name, partition);
   make_folder(path.parent_path());
   const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (!file) throw_errno("cannot write " + path.string(), errno);
+  if (!file && errno != ENOENT)
+    throw_errno("cannot write " + path.string(), errno);  // else it was just removed
+}
+
+bool was_removed(const std::filesystem::path& folder, const LayerName& name) {
+  std::error_code error;
+  if (std::filesystem::exists(layers_of(folder, {}).table_folder(name), error)) return false;
+  for (std::filesystem::directory_iterator entry(folder / "fetched" / name.table, error), end;
+       !error && entry != end; entry.increment(error))
+    if (entry->path().filename().string().starts_with(name.node_type + ".p")) return true;
+  return false;
 }
 
 LayerFolder layers_of(const std::filesystem::path& folder, RunId run) {

@@ -50,14 +50,18 @@ class RunFolder {
 
 /// RunState says what a folder has to do with a run, to who only reads it.
 enum class RunState : std::uint8_t {
-  kComputing,  // a process computes it there now
-  kNobody,     // it is the folder's run, or the folder has none, and nobody computes
-  kAnother,    // the folder has another run
+  kComputing,      // a process computes it there now
+  kNobody,         // it is the folder's run, or the folder has none, and nobody computes
+  kAnother,        // a process computes another run there now
+  kAnotherIsOver,  // the folder has what another run has left, and nobody computes
 };
 /// Does not wait, and takes no lock. Throws kNotFound without the folder, kCorrupt.
 RunState run_state(const std::filesystem::path& folder, RunId run);
-/// Notes that whoever has the partition needs no more of a table's rows (RunFolder::fetched).
+/// Notes that whoever has the partition needs no more of a table's rows (RunFolder::fetched); of a table that
+/// is not there nothing is noted.
 void note_fetched(const std::filesystem::path& folder, const LayerName& name, int partition);
+/// Returns whether a table's rows are gone since others had fetched them.
+bool was_removed(const std::filesystem::path& folder, const LayerName& name);
 /// Removes what a run that is over has left, once all have fetched it. Returns whether nothing is left.
 bool remove_if_fetched(const std::filesystem::path& folder);
 /// Returns the rows of a folder's run, for who only reads them.

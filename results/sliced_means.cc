@@ -78,9 +78,9 @@ SlicedMeans::SlicedMeans(const Dataset& dataset, const TableRows& sources, int e
   const std::int64_t columns = std::min<std::int64_t>(
       width_, static_cast<std::int64_t>(memory / std::max<std::uint64_t>(a_column, 1)));
   if (columns == 0)
-    throw Error(ErrorCode::kNoSpace, "one column of the rows takes " + std::to_string(a_column >> 20) +
-                                         " MiB, and the memory is " + std::to_string(memory >> 20) +
-                                         " MiB; give more (--memory), or cut the graph into more partitions");
+    throw Error(ErrorCode::kNoSpace, "one column of the rows takes " + std::to_string(a_column) +
+                                         " bytes, and the memory is " + std::to_string(memory) +
+                                         "; give more (--memory), or cut the graph into more partitions");
   for (std::int64_t begin = 0; begin < width_; begin += columns)
     slices_.push_back({.begin = begin, .end = std::min(width_, begin + columns)});
   bytes_ = static_cast<std::size_t>(rows_ * width_) * sizeof(float);

@@ -15,6 +15,7 @@
 #include "core/base/disk_room.h"
 #include "core/base/error.h"
 #include "core/base/json_text.h"
+#include "core/base/parallel_ranges.h"
 #include "core/sampler/peer_rows.h"
 #include "results/boundary.h"
 #include "results/run_folder.h"
@@ -57,6 +58,15 @@ class RunHash {
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
 };
 
+std::uint64_t bytes_in(const std::filesystem::path& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->is_regular_file(error)) bytes += entry->file_size(error);
+  return bytes;
+}
+
 }  // namespace
 
 std::string processor_kind() {
@@ -72,6 +82,11 @@ std::string processor_kind() {
 struct FullInference::Impl {
   Impl(const InferredModel& model, const Dataset& dataset, InferenceOptions options)
       : model(model), dataset(dataset), options(std::move(options)), plan(plan_inference(model, dataset)) {
+    for (const InferenceTable& table : plan.tables)
+      for (const int part : this->dataset.partitions())
+        require_valid(rows_of(table.node_type, part) <= std::int64_t{UINT32_MAX},
+                      "partition " + std::to_string(part) + " has too many nodes of type '" +
+                          table.name.node_type + "': 2^32 is the most; cut the graph into more partitions");
     for (std::size_t table = 0; table < plan.tables.size(); ++table) boundaries.push_back(boundary(table));
     for (const InferenceStage& stage : plan.stages) total += rows_here(plan.tables[stage.table].node_type);
     run_id = id();
@@ -127,6 +142,7 @@ struct FullInference::Impl {
   }
   void add_learned(const InferenceStage& stage, RunHash& hash) const {
     const DistEmbedding& embedding = learned(stage);
+    if (!model.rows_digest.empty()) return hash.add(model.rows_digest);
     if (embedding->at_owners()) return hash.add(std::uint64_t{1});
     const LearnedTable& table = embedding->table();
     hash.add(table.options().seed);
@@ -255,6 +271,7 @@ struct FullInference::Impl {
       fetch(table);
       rows->add_boundary(*folder, t.name, boundaries[table]);
     }
+    if (features && options.check_finite) require_finite(t.node_type, rows->rows());
     return rows;
   }
   void fetch(std::size_t table) {
@@ -277,28 +294,47 @@ struct FullInference::Impl {
   struct Reads {
     std::map<std::size_t, std::unique_ptr<TableRows>> tables;
     std::vector<std::unique_ptr<SlicedMeans>> means;
+    std::uint64_t over_edges = 0;  // bytes of those that edges lead to
   };
   RowTerm self_term(const InferenceTerm& term, const TableRows& table) const {
     const SourceRows& rows = table.rows();
-    const bool check =
-        options.check_finite && plan.tables[term.table].kind == InferenceTable::Kind::kFeatures;
-    return {.write =
-                [this, &table, &rows, check, type = plan.tables[term.table].node_type](
-                    int part, std::int64_t begin, std::int64_t end, float* out, std::int64_t stride) {
-                  for (std::int64_t row = begin; row < end; ++row, out += stride) {
-                    decode_row(rows.type, rows.width, table.row(part, row), out);
-                    if (check) require_finite(type, part, row, out, rows.width);
-                  }
-                },
-            .width = rows.width,
-            .weight = term.weight};
+    return {
+        .write =
+            [&table, &rows](int part, std::int64_t begin, std::int64_t end, float* out, std::int64_t stride) {
+              for (std::int64_t row = begin; row < end; ++row, out += stride)
+                decode_row(rows.type, rows.width, table.row(part, row), out);
+            },
+        .width = rows.width,
+        .weight = term.weight};
   }
-  void require_finite(int type, int part, std::int64_t row, const float* values, std::int64_t width) const {
-    if (std::all_of(values, values + width, [](float value) { return std::isfinite(value); })) return;
-    const std::int64_t id = dataset.original_id(type, offsets(type)[static_cast<std::size_t>(part)] + row);
-    throw Error(ErrorCode::kInvalid, "features of node " + std::to_string(id) + " of type '" +
-                                         dataset.meta().node_types[static_cast<std::size_t>(type)].name +
-                                         "' are not finite; leave --check-finite out, or import others");
+  /// All features of a type that are read here, those of the boundary included.
+  void require_finite(int type, const SourceRows& rows) const {
+    const auto check = [&](const std::byte* all, std::int64_t stride, std::int64_t count, const auto& id_of) {
+      parallel_ranges(options.threads, count, [&](int, std::int64_t begin, std::int64_t end) {
+        std::vector<float> values(static_cast<std::size_t>(rows.width));
+        for (std::int64_t row = begin; row < end; ++row) {
+          decode_row(rows.type, rows.width, all + row * stride, values.data());
+          if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
+            throw_not_finite(type, id_of(row));
+        }
+      });
+    };
+    for (const int part : dataset.partitions()) {
+      const auto p = static_cast<std::size_t>(part);
+      check(rows.parts[p], rows.stride, rows_of(type, part),
+            [&](std::int64_t row) { return rows.offsets[p] + row; });
+    }
+    if (rows.boundary == nullptr) return;
+    std::vector<std::int64_t> ids;
+    rows.boundary->for_each(0, rows.offsets.back(), [&](std::int64_t id) { ids.push_back(id); });
+    check(rows.boundary_rows, rows.boundary_stride, std::ssize(ids),
+          [&](std::int64_t row) { return ids[static_cast<std::size_t>(row)]; });
+  }
+  [[noreturn]] void throw_not_finite(int type, std::int64_t dataset_id) const {
+    throw Error(ErrorCode::kInvalid,
+                "features of node " + std::to_string(dataset.original_id(type, dataset_id)) + " of type '" +
+                    dataset.meta().node_types[static_cast<std::size_t>(type)].name +
+                    "' are not finite; leave --check-finite out, or import others");
   }
   RowTerm mean_term(const InferenceTerm& term, const TableRows& table, Reads& reads) {
     const CscView csc = dataset.csc(term.edge_type);
@@ -323,8 +359,9 @@ struct FullInference::Impl {
     std::vector<RowTerm> terms;
     for (const InferenceTerm& term :
          stage.terms) {  // with edges first: a table is then opened with its boundary
-      if (term.edge_type >= 0 && !reads.tables.contains(term.table))
-        reads.tables[term.table] = open(term.table, true);
+      if (term.edge_type < 0 || reads.tables.contains(term.table)) continue;
+      auto& table = reads.tables[term.table] = open(term.table, true);
+      reads.over_edges += table->bytes();
     }
     for (const InferenceTerm& term : stage.terms) {
       auto& table = reads.tables[term.table];
@@ -483,14 +520,20 @@ const InferencePlan& FullInference::plan() const { return impl_->plan; }
 InferenceDisk FullInference::disk(const std::vector<ResultSink*>& sinks) const { return impl_->disk(sinks); }
 bool FullInference::left_layers() const { return impl_->left_layers; }
 
+void FullInference::take_folder() {
+  Impl& impl = *impl_;
+  if (!impl.folder) impl.folder.emplace(impl.options.folder, impl.run_id, impl.about(), impl.options.sync);
+}
+
 void FullInference::run(const std::vector<ResultSink*>& sinks) {
   release_tensor_pool();  // of the training, which may have kept as much as inference needs
   Impl& impl = *impl_;
   impl.sinks = sinks;
   impl.done = 0;
   impl.require_results();
-  impl.folder.emplace(impl.options.folder, impl.run_id, impl.about(), impl.options.sync);
-  require_disk_room(impl.options.folder, impl.disk(sinks).layers, impl.options.folder);
+  take_folder();
+  const std::uint64_t layers = impl.disk(sinks).layers, there = bytes_in(impl.options.folder);
+  require_disk_room(impl.options.folder, layers - std::min(layers, there), impl.options.folder);
   try {
     impl.run();
   } catch (...) {

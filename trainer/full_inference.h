@@ -1,8 +1,10 @@
 // Infers exactly for all nodes, layer by layer: each layer is computed once for every node of this machine's
 // partitions from all its in-neighbours, so nothing is sampled and nothing computed twice (Hamilton et al.
 // 2017; PyG's and DGL's `inference`; over partitions: Deal, arXiv 2503.02960). Rows that lie with other
-// machines are fetched once a layer. Layers lie in files between, so memory is bounded, and a run that was
-// killed goes on from the shards that are whole.
+// machines are fetched once a layer. Layers lie in files between: they may exceed the memory, and a run that
+// was killed goes on from the shards that are whole. Beside what InferenceOptions::memory bounds there are two
+// shards, a block for each thread, and for each table that lies on several machines a bit for each node of its
+// type.
 //
 // On the CPU a row has the same bits for any cut, threads, memory and number of machines, resumed or not, on
 // one kind of processor and version of Torch.
@@ -76,6 +78,9 @@ class FullInference {
   const InferencePlan& plan() const;
   InferenceDisk disk(const std::vector<ResultSink*>& sinks) const;
 
+  /// Takes the folder of layers, which run() else does. Throws kBusy where another run has it, kInvalid where
+  /// it is none for layers.
+  void take_folder();
   /// Runs, and removes the layers behind it; where another machine has not yet fetched all that it needs of
   /// them, those stay until it has (remove_if_fetched). Throws kBusy where another run has the folder,
   /// kInvalid where a sink wants what the model has not, kNoSpace before anything is computed where the disk

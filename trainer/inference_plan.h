@@ -26,6 +26,9 @@ struct InferredModel {
   std::vector<int> results;            // node types that it gives rows of
   std::int64_t classes = 0;            // 0: it does not classify, and its last rows are the embeddings
   std::vector<DistEmbedding> learned;  // by node type; empty where the type has features
+  /// Names all rows that training has learned, where `learned` has those of this machine alone: the same on
+  /// all machines.
+  std::string rows_digest = {};
 };
 InferredModel inferred(const NodeClassifier& model, const Dataset& dataset, const std::string& title);
 InferredModel inferred(const LinkModelImpl& model);

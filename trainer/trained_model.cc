@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "core/dataset/node_keys.h"
 #include "state/owner/shard_file.h"
 #include "trainer/checkpoint.h"
@@ -74,7 +75,7 @@ class Loading {
   Loading(const TrainedModel& trained, const ModelDescription& description, const Dataset& dataset)
       : trained_(trained), description_(description), dataset_(dataset) {}
 
-  std::int64_t run(torch::nn::Module& model) {
+  LoadedRows run(torch::nn::Module& model) {
     try {
       InputArchive archive;
       archive.load_from(trained_.file.string(), torch::kCPU);
@@ -87,7 +88,7 @@ class Loading {
     } catch (const std::exception&) {  // c10::Error, and what the pickled parts throw
       throw Error(ErrorCode::kCorrupt, trained_.file.string() + " is damaged, or not of this model");
     }
-    return rows_;
+    return {.here = rows_, .digest = hashed_.empty() ? "" : sha256(std::as_bytes(std::span(hashed_)))};
   }
 
  private:
@@ -126,9 +127,16 @@ class Loading {
     if (ids.scalar_type() != torch::kInt64 || rows.scalar_type() != torch::kFloat32 ||
         rows.numel() != ids.numel() * table.width())
       throw std::runtime_error("another table");
+    note(name, ids.const_data_ptr(), ids.nbytes());
+    note(name, rows.const_data_ptr(), rows.nbytes());
     const auto* const id = ids.const_data_ptr<std::int64_t>();
     for (std::int64_t i = 0; i < ids.numel(); ++i)
       restore(table, nodes, id[i], rows.const_data_ptr<float>() + i * table.width());
+  }
+
+  /// What decides the rows: their bytes, or the checksums of their shards.
+  void note(const std::string& name, const void* bytes, std::size_t count) {
+    hashed_ += name + " " + sha256(std::span(static_cast<const std::byte*>(bytes), count)) + "\n";
   }
 
   void restore(DistEmbeddingImpl& table, const NodesHere& nodes, std::int64_t trained, const float* values) {
@@ -160,6 +168,7 @@ class Loading {
     if (found == checkpoint.shards.end())
       throw Error(ErrorCode::kNotFound, "the checkpoint beside " + trained_.file.string() +
                                             " names no shards of table '" + spec.name + "'");
+    note(spec.name, found->second.data(), found->second.size() * sizeof(ShardSum));
     std::set<std::int64_t> partitions;
     bool all_there = true;
     for (const ShardSum& sum : found->second) {
@@ -208,12 +217,13 @@ class Loading {
   const ModelDescription& description_;
   const Dataset& dataset_;
   std::int64_t rows_ = 0;
+  std::string hashed_;
 };
 
 }  // namespace
 
-std::int64_t load_trained_model(const TrainedModel& trained, const ModelDescription& description,
-                                const Dataset& dataset, torch::nn::Module& model) {
+LoadedRows load_trained_model(const TrainedModel& trained, const ModelDescription& description,
+                              const Dataset& dataset, torch::nn::Module& model) {
   return Loading(trained, description, dataset).run(model);
 }
 

@@ -19,11 +19,16 @@ struct TrainedModel {
   std::filesystem::path trained_on;          // dataset of the training, whose keys match rows; or empty
 };
 
+struct LoadedRows {
+  std::int64_t here = 0;  // rows that have a node in this machine's partitions
+  std::string digest;     // of all rows, the same on all machines; empty: the model has none
+};
+
 /// Loads parameters and learned rows into `model`, whose rows lie whole here. Learned rows are matched by
 /// original id where the dataset is the one of the training, else by key; those of nodes that are not in this
-/// machine's partitions are left out. Returns how many rows have a node here. Throws kInvalid where rows
-/// cannot be matched, kNotFound where shards or the checkpoint are not there, kCorrupt.
-std::int64_t load_trained_model(const TrainedModel& trained, const ModelDescription& description,
-                                const Dataset& dataset, torch::nn::Module& model);
+/// machine's partitions are left out. Throws kInvalid where rows cannot be matched, kNotFound where shards or
+/// the checkpoint are not there, kCorrupt.
+LoadedRows load_trained_model(const TrainedModel& trained, const ModelDescription& description,
+                              const Dataset& dataset, torch::nn::Module& model);
 
 }  // namespace hopfeed

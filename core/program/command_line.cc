@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <map>
 
 #include "core/base/error.h"
@@ -79,7 +83,24 @@ struct CommandLine::App {
   CLI::App* cli;
 };
 
+namespace {
+
+char starting[64] = "";  // the program's name
+
+/// Until program_main() has its own word for it: the memory does not even hold the options.
+[[noreturn]] void end_without_memory() {
+  constexpr std::string_view kWords = ": there is no memory to start with\n";
+  if (::write(STDERR_FILENO, starting, std::strlen(starting)) >= 0 &&
+      ::write(STDERR_FILENO, kWords.data(), kWords.size()) < 0)
+    std::_Exit(1);
+  std::_Exit(1);
+}
+
+}  // namespace
+
 CommandLine::CommandLine(const std::string& program, const std::string& description) : name_(program) {
+  std::strncpy(starting, program.c_str(), sizeof starting - 1);
+  std::set_terminate(end_without_memory);
   auto own = std::make_unique<CLI::App>(description, program);
   CLI::App* cli = own.get();
   cli->require_subcommand(0, 1);  // that one is there is checked in run(): so a mistyped one is named

@@ -121,6 +121,20 @@ TEST_F(Answers, AShardThatTheRunHasRemovedIsNotAnsweredAny_AndItsSpaceIsFree) {
   EXPECT_EQ(says({0}), ResultsSays::kRows);
 }
 
+// Else two machines would wait for each other without an end.
+TEST_F(Answers, RowsThatWereFetchedAndRemovedAreAnError) {
+  const RunFolder folder(path, kRun, "{}");
+  write(folder.layers(), 0);
+  note_fetched(path, kName, 0);
+  folder.layers().remove(kName);
+  expect_refused([&] { says({0}); }, "since all had fetched them", ErrorCode::kNotFound);
+}
+
+TEST_F(Answers, WhatARunThatIsOverHasLeftIsNotAnothersComputing) {
+  write(RunFolder(path, kOther, "{}").layers(), 0);
+  EXPECT_EQ(says({0}), ResultsSays::kNobody);
+}
+
 TEST_F(Answers, ShardsThatNobodyAsksForAreLetGo_OthersStay) {
   const RunFolder folder(path, kRun, "{}");
   write(folder.layers(), 0), write(folder.layers(), 10);
@@ -149,6 +163,7 @@ TEST_F(Answers, AWordThatRowsAreFetchedIsNoted_ButOfNoOtherRun) {
   EXPECT_EQ(said(), ResultsSays::kNobody);
   EXPECT_FALSE(std::filesystem::exists(path)) << "nothing is made where no run is";
   std::optional<RunFolder> folder(std::in_place, path, kRun, "{}");
+  write(folder->layers(), 0);
   EXPECT_EQ(said(), ResultsSays::kNoted);
   EXPECT_EQ(said(), ResultsSays::kNoted) << "it may come twice";
   EXPECT_TRUE(folder->fetched(kName, 1));

@@ -37,7 +37,7 @@ TEST_F(RunFolders, TheSameRunGoesOn_AnotherBeginsAnew) {
   write_a_shard(RunFolder(path, kOne, "{}"));
   { EXPECT_TRUE(RunFolder(path, kOne, "{}").layers().has(kName, 0, 0)); }
   { EXPECT_FALSE(RunFolder(path, kOther, "{}").layers().has(kName, 0, 0)); }
-  EXPECT_EQ(run_state(path, kOne), RunState::kAnother);
+  EXPECT_EQ(run_state(path, kOne), RunState::kAnotherIsOver);
 }
 
 TEST_F(RunFolders, ReadersSeeWhetherItComputes) {
@@ -47,7 +47,7 @@ TEST_F(RunFolders, ReadersSeeWhetherItComputes) {
   EXPECT_EQ(run_state(path, kOther), RunState::kAnother);
   folder.reset();
   EXPECT_EQ(run_state(path, kOne), RunState::kNobody);
-  EXPECT_EQ(run_state(path, kOther), RunState::kAnother);
+  EXPECT_EQ(run_state(path, kOther), RunState::kAnotherIsOver);
   std::filesystem::remove_all(path);
   std::filesystem::create_directory(path);
   EXPECT_EQ(run_state(path, kOne), RunState::kNobody);
@@ -61,6 +61,7 @@ TEST_F(RunFolders, ReadersDoNotHoldARunBack) {
 
 TEST_F(RunFolders, WhoeverHasFetchedIsNoted) {
   const RunFolder folder(path, kOne, "{}");
+  write_a_shard(folder);
   EXPECT_FALSE(folder.fetched(kName, 1));
   note_fetched(path, kName, 1);
   EXPECT_TRUE(folder.fetched(kName, 1));
@@ -72,6 +73,27 @@ TEST_F(RunFolders, AFolderOfTheUserIsLeftAlone) {
   testing::write_bytes(path / "thesis.tex", "words");
   expect_refused([&] { RunFolder(path, kOne, "{}"); }, "thesis.tex");
   EXPECT_EQ(testing::files_of(path).size(), 1U);
+}
+
+TEST_F(RunFolders, FoldersOfTheUserWithOurNamesAreLeftAlone) {
+  for (const char* name : {"layers", "boundary", "fetched"}) {
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directories(path / name);
+    testing::write_bytes(path / name / "source.py", "words");
+    expect_refused([&] { RunFolder(path, kOne, "{}"); }, name);
+    EXPECT_EQ(testing::files_of(path).size(), 1U);
+  }
+}
+
+TEST_F(RunFolders, RowsThatOthersHaveFetchedAreToldAsRemoved) {
+  const RunFolder folder(path, kOne, "{}");
+  note_fetched(path, kName, 1);
+  EXPECT_FALSE(was_removed(path, kName)) << "there were none";
+  write_a_shard(folder);
+  note_fetched(path, kName, 1);
+  EXPECT_FALSE(was_removed(path, kName));
+  folder.layers().remove(kName);
+  EXPECT_TRUE(was_removed(path, kName));
 }
 
 TEST_F(RunFolders, AWordOfTheRunThatIsDamagedIsNone) {
@@ -99,7 +121,11 @@ TEST_F(RunFolders, WhatIsLeftGoesBehindTheLastNote) {
 }
 
 TEST_F(RunFolders, ARunThatGoesOnHasNothingLeft) {
-  RunFolder(path, kOne, "{}").leave({kName}, {1});
+  {
+    RunFolder left(path, kOne, "{}");
+    write_a_shard(left);
+    left.leave({kName}, {1});
+  }
   const RunFolder folder(path, kOne, "{}");
   note_fetched(path, kName, 1);
   EXPECT_FALSE(remove_if_fetched(path));

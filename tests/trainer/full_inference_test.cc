@@ -362,6 +362,19 @@ TEST_F(FullInferenceOfOne, FeaturesThatAreNotFiniteAreRefusedOnRequest) {
   expect_refused([&] { inference.run({&others}); }, "features of node 17 of type 'node' are not finite");
 }
 
+TEST_F(FullInferenceOfOne, FeaturesThatAreReadOverEdgesAloneAreCheckedToo) {
+  testing::TypedGraph graph = testing::typed_training_graph();
+  graph.nodes[2].x[4] = std::nanf("");  // of a venue
+  testing::write_typed_dataset(scratch_.path() / "typed", graph);
+  const Dataset dataset(scratch_.path() / "typed");
+  InferenceOptions options = in(scratch_.path() / "layers");
+  options.check_finite = true;
+  FullInference inference(inferred(*HeteroSage(hetero_options(dataset.meta())), dataset, ""), dataset,
+                          options);
+  Collected scores(Kind::kScores, dataset);
+  expect_refused([&] { inference.run({&scores}); }, "features of node 1 of type 'ven.ue' are not finite");
+}
+
 TEST_F(FullInferenceOfOne, MemoryForNotOneColumnIsRefused) {
   const Dataset dataset(scratch_.path() / "data");
   InferenceOptions options = in(scratch_.path() / "layers");
