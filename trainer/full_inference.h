@@ -2,9 +2,9 @@
 // partitions from all its in-neighbours, so nothing is sampled and nothing computed twice (Hamilton et al.
 // 2017; PyG's and DGL's `inference`; over partitions: Deal, arXiv 2503.02960). Rows that lie with other
 // machines are fetched once a layer. Layers lie in files between: they may exceed the memory, and a run that
-// was killed goes on from the shards that are whole. Beside what InferenceOptions::memory bounds there are two
-// shards, a block for each thread, and for each table that lies on several machines a bit for each node of its
-// type.
+// was killed goes on from the shards that are whole. Beside what InferenceOptions::memory bounds there are
+// two shards, a block for each thread, and for each table that lies on several machines a bit for each node
+// of its type.
 //
 // On the CPU a row has the same bits for any cut, threads, memory and number of machines, resumed or not, on
 // one kind of processor and version of Torch.

@@ -269,6 +269,23 @@ TEST_F(InferenceProgram, TypedAndLinkModelsWithLearnedRows) {
                  "link_prediction", "has no scores; it has embeddings");
 }
 
+// With the Python package: tables, keys, Parquet.
+TEST_F(InferenceProgram, RowsByKeysOfTables) {
+  const std::string package =
+      (std::filesystem::path(program("hopfeed-server")).parent_path() / "../python").string();
+  const trainer_tests::EnvironmentVariables environment{
+      {"PYTHONPATH", package},
+      {"HOPFEED_PYTHON", HOPFEED_TEST_PYTHON},
+      {"HOPFEED_BIN", std::filesystem::path(program("hopfeed-server")).parent_path().string()}};
+  if (run_program({HOPFEED_TEST_PYTHON, "-c", "import hopfeed._core, pyarrow, duckdb"}, environment).status !=
+      0)
+    GTEST_SKIP() << "the Python package is not built, or pyarrow or duckdb is not there";
+  const std::filesystem::path source = std::getenv("HOPFEED_SOURCE");
+  const ProgramResult result = run_program(
+      {HOPFEED_TEST_PYTHON, (source / "tests/trainer/infer_by_keys.py").string(), text("keys")}, environment);
+  EXPECT_EQ(result.status, 0) << result.output;
+}
+
 TEST_F(InferenceProgram, KilledAtAnyMoment_TheFilesAreTheSame) {
   train();
   const Words target{"--write", "embeddings=" + text("whole") + ",scores=" + text("whole-s")};
