@@ -120,7 +120,8 @@ bool is_whole(const nlohmann::json& manifest, const fs::path& folder) {
         const MappedFile there(folder / file.at("path").get<std::string>());
         const std::span<const std::byte> bytes = there.bytes();
         if (bytes.size() != file.at("bytes").get<std::uint64_t>() ||
-            fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size())) != file.at("xxh3"))
+            fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size())) !=
+                file.at("xxh3").get<std::string>())
           return false;
       }
     return manifest.at("outputs").at(0).at("node_types").is_array();

@@ -25,7 +25,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("core", "cache", "state", "channel", "wire", "peers", "stream", "worker_mode", "server_client_mode", "programs", "partition_tool")
+FOLDERS = ("core", "cache", "state", "results", "channel", "wire", "peers", "stream", "worker_mode", "server_client_mode", "programs", "partition_tool")
 TIDY, CLANG = "clang-tidy-16", "clang++-16"
 FINDING = re.compile(r"^(/[^:]+):(\d+):\d+: (?:warning|error): (.*)$")
 
