@@ -179,6 +179,8 @@ TEST_F(ResultsOfPeers, NobodyComputes_IsOneLineAfterTheDeadline) {
   }
   EXPECT_EQ(error_of_fetch(*other), line);
   expect_rows(*other, {0, 15});
+  { const RunFolder of_another(run_, kOtherRun, "{}"); }
+  EXPECT_EQ(error_of_fetch(*other), line) << "what another run has left computes nothing";
 }
 
 // F64
@@ -213,7 +215,6 @@ TEST_F(ResultsOfPeers, AnotherRunThere_IsOneLineAtOnce) {
     write_all(folder);
     EXPECT_EQ(error_of_fetch(*other), line);
   }
-  EXPECT_EQ(error_of_fetch(*other), line) << "which was killed, but is there";
 }
 
 // F66
@@ -300,6 +301,7 @@ TEST_F(ResultsOfPeers, RowsOfAnotherWidthThanAskedFor_AreAnErrorThatNamesTheServ
 TEST_F(ResultsOfPeers, ThatRowsAreFetched_AllOthersNote_AndWhoCannotIsNoError) {
   const std::filesystem::path second = scratch_.path() / "second";
   std::optional<RunFolder> folder(std::in_place, run_, kThisRun, "{}");
+  write_all(*folder);
   const RunFolder another(second, kOtherRun, "{}");
   std::optional<Server> server(std::in_place, server_of(1, run_, 3));
   const Server of_another(server_of(2, second, 3));
