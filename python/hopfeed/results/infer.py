@@ -175,9 +175,12 @@ class _Options:
 
 def _into(out: Path, work: Path | None, layers: Any, dataset: Dataset, options: _Options, keep: bool = True) -> Results:
     """Fills the folder of results, with its lock held."""
-    from hopfeed.results.run import require_ours
+    from hopfeed.results.run import require_ours, require_work
 
     require_ours(out)
+    if work is not None:
+        _require_apart(out, work, options.name)
+        require_work(work, f"work={str(work)!r}")
     work = out / WORK if work is None else work
     with ExitStack() as stack:
         held = {folder: lock(folder) for folder in ([out] if work.is_relative_to(out) else [out, work])}
@@ -185,6 +188,13 @@ def _into(out: Path, work: Path | None, layers: Any, dataset: Dataset, options: 
             stack.callback(_release, folder, handle)
         _compute(out, work, layers, dataset, options, keep)
     return read_results(out)
+
+
+def _require_apart(out: Path, work: Path, name: str) -> None:
+    """Raises ``InvalidError`` where what is removed of one folder would be the other's."""
+    at, results = work.resolve(), out.resolve()
+    if results.is_relative_to(at) or at.is_relative_to(results / name):
+        raise InvalidError(f"work={str(work)!r} and the results in out={str(out)!r} are one in the other; give work= a folder of its own")
 
 
 def _release(folder: Path, handle: int) -> None:
@@ -265,12 +275,14 @@ def _finish(out: Path, work: Path) -> None:
 
 
 def _clear(out: Path, work: Path) -> None:
-    """Removes another run's results and work: its manifest first."""
-    told = [read_json(out / MANIFEST) or {}, read_json(out / WORK / "run.json") or {}]
+    """Removes another run's results and work: its manifest first. Whose they are, ``require_ours`` has seen."""
+    from hopfeed.results.run import run_in
+
+    told = read_json(out / MANIFEST) or {"outputs": []}
+    names = {_name(output["name"]) for output in told["outputs"]} | {_name(run["name"]) for run in [run_in(out / WORK)] if run}
     (out / MANIFEST).unlink(missing_ok=True)
-    names = {output.get("name") for output in told[0].get("outputs", [])} | {told[1].get("name")}
-    for name in names - {None}:
-        shutil.rmtree(out / _name(name), ignore_errors=True)
+    for name in names:
+        shutil.rmtree(out / name, ignore_errors=True)
     _finish(out, work)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,13 @@ FORMAT, VERSION = "hopfeed-results", 1
 _FIELDS = {
     "run": str, "dataset": str, "fingerprint": str, "dtype": str, "file_format": str, "outputs": list, "shards": list, "torch": str, "processor": str,
 }  # fmt: skip
+
+
+def is_manifest(found: Any) -> bool:
+    """Whether a file of JSON says what results a folder has, and of which run they are."""
+    if not _has(found, format=str, run=str, outputs=list) or found["format"] != FORMAT or not re.fullmatch("[0-9a-f]{16}([0-9a-f]{16})?", found["run"]):
+        return False
+    return all(_has(output, name=str) for output in found["outputs"])
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

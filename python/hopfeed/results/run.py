@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from hopfeed.results import plan
 from hopfeed.results.folder import LOCK, MANIFEST, WORK, Files, free_bytes, read_json, require_whole
 from hopfeed.results.graph import Graph
 from hopfeed.results.inference import Inference
+from hopfeed.results.manifest import is_manifest
 from hopfeed.results.output import Output
 from hopfeed.results.rows import Rows
-from hopfeed.results.signature import difference
+from hopfeed.results.signature import difference, is_signature
 from hopfeed.results.stages import Model, Task, Value
 
 _RUN, _WHOLE = "run.json", "whole.json"
@@ -188,24 +190,47 @@ def agree(folder: Path, shown: Path, signature: Mapping[str, Any], files: Files)
     Raises:
         InvalidError: another run has left something.
     """
-    before = read_json(folder / _RUN)
-    if before is not None and before != signature:
+    before = run_in(folder)
+    if before and before != signature:
         raise InvalidError(f"{shown} has the work of another run: {difference(before, signature)}; make the same call, or give overwrite=True")
     folder.mkdir(parents=True, exist_ok=True)
-    if before is None:
+    if not before:
         files.json(folder / _RUN, dict(signature))
 
 
 def remove_work(folder: Path) -> None:
-    """What runs have left in a work folder, and the folder where nothing else is in it."""
-    if not folder.exists():
+    """What a run has left in its work folder, and the folder where nothing else is in it. Another folder is left alone."""
+    if not run_in(folder):
         return
     for inner in list(folder.iterdir()):
-        if inner.name == "rows" or inner.name.startswith("stage-"):
+        if inner.name == "rows" or re.fullmatch(r"stage-\d+", inner.name):
             shutil.rmtree(inner)
-    (folder / _RUN).unlink(missing_ok=True)
+    (folder / _RUN).unlink(missing_ok=True)  # last: until then it says whose the others are
     if not any(inner.name != LOCK for inner in folder.iterdir()):
         shutil.rmtree(folder)
+
+
+def run_in(folder: Path) -> Mapping[str, Any]:
+    """What the run that has left its work here says of itself; nothing where none has."""
+    found = read_json(folder / _RUN)
+    return found if is_signature(found) else {}
+
+
+def require_work(work: Path, shown: str) -> None:
+    """Raises ``InvalidError`` where a folder is neither new nor empty, and no run's work.
+
+    Args:
+        shown: how errors begin, as ``work='w'``.
+    """
+    if work.exists() and not work.is_dir():
+        raise InvalidError(f"{shown} is no folder")
+    try:
+        # a run that was killed at its very begin leaves its lock, and a file that is not yet renamed
+        others = sorted(set(os.listdir(work)) - {LOCK, f".{_RUN}.new"})
+    except FileNotFoundError:
+        return
+    if others and not run_in(work):
+        raise InvalidError(f"{shown} has {others[0]!r}, which no inference has made; give a new folder")
 
 
 def require_ours(out: Path) -> None:
@@ -214,6 +239,9 @@ def require_ours(out: Path) -> None:
         raise InvalidError(f"out={str(out)!r} is no folder")
     if out.is_dir() and any(inner.name != LOCK for inner in out.iterdir()) and not (out / MANIFEST).exists() and not (out / WORK).exists():
         raise InvalidError(f"out={str(out)!r} has files that are no results; give a new folder")
+    if (out / MANIFEST).exists() and not is_manifest(read_json(out / MANIFEST)):
+        raise InvalidError(f"out={str(out)!r} has a {MANIFEST} that is not of results, or damaged; give a new folder")
+    require_work(out / WORK, f"{WORK} in out={str(out)!r}")
 
 
 def _bytes_in(folder: Path, but: Path | None = None) -> int:
