@@ -163,10 +163,10 @@ void ResultsAnswers::forget(const Key& key) {
 void ResultsAnswers::let_go() {
   std::vector<std::shared_ptr<Kept>> gone;  // unmapped without the mutex
   const MutexLock lock(mutex_);
-  ++looks_;
+  const std::uint64_t looks = ++looks_;
   std::erase_if(kept_, [&](auto& entry) {
     std::error_code error;
-    const bool stays = looks_ - entry.second->looked <= kLooksOfRest &&
+    const bool stays = looks - entry.second->looked <= kLooksOfRest &&
                        std::filesystem::exists(std::get<2>(entry.first), error);
     if (!stays) gone.push_back(std::move(entry.second));
     return !stays;

@@ -33,7 +33,7 @@ json read_manifest(const fs::path& folder) {
     throw Error(ErrorCode::kNotFound,
                 fmt::format("{} holds no results: there is no {}, which is written last", folder.string(),
                             kManifest));
-  const json manifest = parse_json(read_text_file(path, kMaxManifestBytes));
+  json manifest = parse_json(read_text_file(path, kMaxManifestBytes));
   const auto format = manifest.is_object() ? manifest.find("format") : manifest.end();
   if (!manifest.is_object() || format == manifest.end() || *format != kFormat)
     corrupt_file(path, "it is no manifest of results, or damaged");
