@@ -526,7 +526,8 @@ while rounds < 20 or killed < 20 and rounds < 200:
     time.sleep(chance.uniform(0, 0.5) * lasts)
     os.kill(process, signal.SIGKILL)
     killed += os.waitpid(process, 0)[1] == signal.SIGKILL and not os.path.exists(out + "/manifest.json")
-    if os.path.exists(out + "/manifest.json"):
+    # one that was killed behind its manifest has its work yet, which the next one removes
+    if os.path.exists(out + "/manifest.json") and not os.path.exists(out + "/.lock"):
         if rounds < 20 or killed < 20:
             os.rename(out, f"{out}-{rounds}")
 assert os.waitpid(begun(out), 0)[1] == 0

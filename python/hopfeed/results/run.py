@@ -227,8 +227,8 @@ def require_work(work: Path, shown: str) -> None:
     try:
         # a run that was killed at its very begin leaves its lock, and a file that is not yet renamed
         others = sorted(set(os.listdir(work)) - {LOCK, f".{_RUN}.new"})
-    except FileNotFoundError:
-        return
+    except (FileNotFoundError, NotADirectoryError):
+        return  # making it says what is wrong
     if others and not run_in(work):
         raise InvalidError(f"{shown} has {others[0]!r}, which no inference has made; give a new folder")
 

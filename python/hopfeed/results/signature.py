@@ -72,7 +72,7 @@ def _feed(state: Any, thing: Any, seen: dict[int, tuple[int, Any]]) -> None:
     elif isinstance(thing, Mapping) and type(thing).__module__ in ("builtins", "collections"):
         _feed_all(state, "mapping", [part for item in thing.items() for part in item], seen)
     elif isinstance(thing, (set, frozenset)) and type(thing).__module__ == "builtins":
-        _feed_all(state, "set", sorted(_digest(inner, seen) for inner in thing), seen)
+        _feed_all(state, type(thing).__name__, sorted(_digest(inner, seen) for inner in thing), seen)
     else:
         _feed_object(state, thing, seen)
 
