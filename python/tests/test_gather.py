@@ -55,6 +55,7 @@ def keys_of(stem: Path, kind: str) -> list[Any]:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_OneFolder_AsItsArray(cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     monkeypatch.setattr(plan, "SHARD_BYTES", 4096)
+    monkeypatch.setattr(plan, "BLOCK_BYTES", 1 << 15)
     results = infer(cut, tmp_path / "out", dtype=dtype)
     assert len(results.manifest["shards"]) > 5
     done = gather(tmp_path / "out", "--out", tmp_path / "all.npy", "--json", tmp_path / "told.json")

@@ -98,6 +98,7 @@ def test_SomeNodesAndSeveralTypes_AreRewritten(typed: Path, tmp_path: Path) -> N
 
 def test_Lines_TellProgramsHowFarItIs(cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(plan, "SHARD_BYTES", 4096)
+    monkeypatch.setattr(plan, "BLOCK_BYTES", 1 << 15)
     infer(cut, tmp_path / "out")
     assert main(["to-parquet", str(tmp_path / "out"), "--lines"]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
