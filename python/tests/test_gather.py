@@ -14,12 +14,12 @@ import pytest
 
 import hopfeed
 from hopfeed.programs import program
-from hopfeed.results import plan
-from test_results import infer, keyed  # noqa: F401
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
+from hopfeed.results import plan  # noqa: E402
+from test_results import infer, keyed  # noqa: E402, F401
 from torch_geometric.nn import SAGEConv  # noqa: E402
 
 

@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 
 import hopfeed
-from hopfeed.results import folder as files
-from hopfeed.results import parquet, plan
-from hopfeed.results.__main__ import main
-from test_results import content, infer, keyed  # noqa: F401
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 pytest.importorskip("pyarrow")
 
+from hopfeed.results import folder as files  # noqa: E402
+from hopfeed.results import parquet, plan  # noqa: E402
+from hopfeed.results.__main__ import main  # noqa: E402
+from test_results import content, infer, keyed  # noqa: E402, F401
 from torch_geometric.nn import SAGEConv  # noqa: E402
 
 DEADLINE = 120  # seconds
