@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/dataset/dataset.h"
-#include "results/ranked_set.h"
+#include "core/base/ranked_set.h"
 #include "results/run_folder.h"
 
 namespace hopfeed {

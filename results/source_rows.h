@@ -8,7 +8,7 @@
 
 #include "core/base/element_type.h"
 #include "core/dataset/graph_view.h"
-#include "results/ranked_set.h"
+#include "core/base/ranked_set.h"
 
 namespace hopfeed {
 

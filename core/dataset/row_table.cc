@@ -21,11 +21,19 @@ void require_rows(const RowTable& table, const Id* ids, std::size_t count, const
     throw Error(ErrorCode::kCorrupt, path + ": neighbours that are no nodes; run hopfeed-partition verify");
 }
 
+/// Returns where a row of no array lies.
+const std::byte* elsewhere(const RowTable& table, std::int64_t id) {
+  if (table.elsewhere == nullptr || !table.elsewhere->contains(id))
+    throw Error(ErrorCode::kCorrupt, "row " + std::to_string(id) + " was not fetched");
+  return table.elsewhere_rows + static_cast<std::size_t>(table.elsewhere->rank(id)) * table.elsewhere_stride;
+}
+
 /// Returns where a row lies; `array` is where the last one was found.
 const std::byte* place(const RowTable& table, std::int64_t id, std::size_t& array) {
   const std::span<const std::int64_t> starts = table.starts;
   if (id < starts[array] || id >= starts[array + 1])
     array = static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), id) - starts.begin()) - 1;
+  if (table.arrays[array] == 0) return elsewhere(table, id);
   return reinterpret_cast<const std::byte*>(table.arrays[array]) +
          static_cast<std::size_t>(id - starts[array]) * table.stride;
 }

@@ -10,14 +10,19 @@
 #include <string>
 
 #include "core/base/element_type.h"
+#include "core/base/ranked_set.h"
 
 namespace hopfeed {
 
-/// RowTable is a view: array s has the rows [starts[s], starts[s + 1]), `stride` bytes apart.
+/// RowTable is a view: array s has the rows [starts[s], starts[s + 1]), `stride` bytes apart. Of rows that no
+/// array has (address 0), some lie together elsewhere, by rising id.
 struct RowTable {
   std::span<const std::int64_t> starts;   // rising, one more than arrays
   std::span<const std::uint64_t> arrays;  // addresses
   std::size_t stride = 0;
+  const RankedSet* elsewhere = nullptr;  // ids of those; null: each array has an address
+  const std::byte* elsewhere_rows = nullptr;
+  std::size_t elsewhere_stride = 0;
 };
 
 /// Copies the rows of `ids` to `out`, `bytes` of each. Throws kCorrupt where there is no such row.
