@@ -57,7 +57,7 @@ class Ready:
         dataset, total = self._graph.dataset, 0.0
         meta = next(attr for attr in dataset.meta["node_types"][0]["attrs"] if attr["name"] == "x")
         rows = Rows([dataset._part(part, f"nodes/{dataset.node_types[0]}/x.npy") for part in range(dataset.num_partitions)], meta, torch.float32)
-        inference = Inference(self._graph, {}, torch.device("cpu"), torch.float32, False)
+        inference = Inference(self._graph, {}, None, torch.device("cpu"), torch.float32, False)
         for (task,) in self._model.stages:
             relation = task.relations[0]
             layer, inference.inputs = relation.convolution.layer, {relation.source: rows}

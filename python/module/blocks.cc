@@ -21,6 +21,7 @@
 #include "core/base/prefetch.h"
 #include "core/dataset/row_table.h"
 #include "core/draws/relabel_table.h"
+#include "python/module/inference.h"
 #include "python/module/truncated_files.h"
 
 namespace nb = nanobind;
@@ -158,20 +159,28 @@ using Addresses = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb
 using Bytes = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using AnyMatrix = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-RowTable table_of(const Ids& starts, const Addresses& arrays, std::size_t stride) {
-  const RowTable table{.starts = {starts.data(), starts.shape(0)},
-                       .arrays = {arrays.data(), arrays.shape(0)},
-                       .stride = stride};
+RowTable table_of(const Ids& starts, const Addresses& arrays, std::size_t stride, const Fetched* fetched) {
+  RowTable table{.starts = {starts.data(), starts.shape(0)},
+                 .arrays = {arrays.data(), arrays.shape(0)},
+                 .stride = stride};
+  if (fetched != nullptr) fetched->add_to(table);
   require_valid(table.starts.size() == table.arrays.size() + 1 &&
                     std::is_sorted(table.starts.begin(), table.starts.end()),
                 "arrays that do not agree");
   return table;
 }
 
+/// Whether every row has so many bytes.
+bool fits(const RowTable& table, std::size_t bytes) {
+  const bool no_array = std::ranges::all_of(table.arrays, [](std::uint64_t array) { return array == 0; });
+  return (no_array || bytes <= table.stride) &&
+         (table.elsewhere == nullptr || table.elsewhere->size() == 0 || bytes <= table.elsewhere_stride);
+}
+
 void gather(const Ids& ids, const Ids& starts, const Addresses& arrays, std::size_t stride,
-            const Bytes& out) {
-  const RowTable table = table_of(starts, arrays, stride);
-  require_valid(out.shape(0) == ids.shape(0) && (out.shape(1) <= stride || ids.shape(0) == 0),
+            const Fetched* fetched, const Bytes& out) {
+  const RowTable table = table_of(starts, arrays, stride, fetched);
+  require_valid(out.shape(0) == ids.shape(0) && (fits(table, out.shape(1)) || ids.shape(0) == 0),
                 "rows that do not agree");
   const std::span<const std::int64_t> wanted(ids.data(), ids.shape(0));
   const nb::gil_scoped_release released;
@@ -194,8 +203,8 @@ void reduce_numbers(const RowTable& table, const InEdges& edges, const std::opti
 }
 
 void reduce(const Ids& offsets, const AnyIds& sources, const std::optional<AnyIds>& weights,
-            const Ids& starts, const Addresses& arrays, std::size_t stride, const std::string& name,
-            const AnyMatrix& out, std::size_t threads, const std::string& path) {
+            const Ids& starts, const Addresses& arrays, std::size_t stride, const Fetched* fetched,
+            const std::string& name, const AnyMatrix& out, std::size_t threads, const std::string& path) {
   const bool wide = sources.dtype() == nb::dtype<std::int64_t>();
   require_valid(wide || sources.dtype() == nb::dtype<std::int32_t>(),
                 path + " has ids that are neither int32 nor int64");
@@ -208,9 +217,9 @@ void reduce(const Ids& offsets, const AnyIds& sources, const std::optional<AnyId
                       .count = static_cast<std::int64_t>(sources.shape(0)),
                       .type = wide ? ElementType::kInt64 : ElementType::kInt32,
                       .path = path};
-  const RowTable table = table_of(starts, arrays, stride);
+  const RowTable table = table_of(starts, arrays, stride, fetched);
   require_valid(!edges.offsets.empty() && out.shape(0) == edges.offsets.size() - 1 &&
-                    (table.arrays.empty() || out.shape(1) * out.itemsize() <= stride),
+                    fits(table, out.shape(1) * out.itemsize()),
                 "rows that do not agree");
   if (out.dtype() == nb::dtype<double>())
     return reduce_numbers<double>(table, edges, weights, reduction, out, threads);
@@ -250,16 +259,17 @@ void bind_blocks(nb::module_& module) {
           "Sources, int64 [M], and edges, int64 [2, E]: the source's place there and the row. The rows' own "
           "nodes come first where `first`, the id of the first, is not -1. `path` names the file in errors.");
   module.def("gather_rows", &gather, nb::arg("ids"), nb::arg("starts"), nb::arg("arrays"), nb::arg("stride"),
-             nb::arg("out"),
-             nb::sig("def gather_rows(ids: object, starts: object, arrays: object, stride: int, out: "
-                     "object) -> None"),
-             "Copies rows of arrays that lie one behind the other by id; `arrays` are addresses.");
+             nb::arg("fetched").none(), nb::arg("out"),
+             nb::sig("def gather_rows(ids: object, starts: object, arrays: object, stride: int, fetched: "
+                     "Fetched | None, out: object) -> None"),
+             "Copies rows of arrays that lie one behind the other by id; `arrays` are addresses, 0 where all "
+             "rows lie with other machines, of which `fetched` has those that edges come from.");
   module.def("reduce_rows", &reduce, nb::arg("offsets"), nb::arg("sources"), nb::arg("weights").none(),
-             nb::arg("starts"), nb::arg("arrays"), nb::arg("stride"), nb::arg("reduction"), nb::arg("out"),
-             nb::arg("threads"), nb::arg("path"),
+             nb::arg("starts"), nb::arg("arrays"), nb::arg("stride"), nb::arg("fetched").none(),
+             nb::arg("reduction"), nb::arg("out"), nb::arg("threads"), nb::arg("path"),
              nb::sig("def reduce_rows(offsets: object, sources: object, weights: object, starts: object, "
-                     "arrays: object, stride: int, reduction: str, out: object, threads: int, path: str) -> "
-                     "None"),
+                     "arrays: object, stride: int, fetched: Fetched | None, reduction: str, out: object, "
+                     "threads: int, path: str) -> None"),
              "Reduces (sum, max, min) the rows of each row's sources into what `out` has of it.");
   nb::class_<Checksum>(module, "Checksum", "XXH3-64 of bytes that come one part after the other.")
       .def(nb::init<>())

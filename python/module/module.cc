@@ -8,6 +8,7 @@
 #include "python/module/blocks.h"
 #include "python/module/conversion.h"
 #include "python/module/errors.h"
+#include "python/module/inference.h"
 #include "python/module/state.h"
 #include "python/module/stream.h"
 #include "python/module/tables.h"
@@ -23,6 +24,7 @@ NB_MODULE(_core, module) {
   hopfeed::python::register_errors();
   hopfeed::python::survive_truncated_files();
   hopfeed::python::bind_batch(module);
+  hopfeed::python::bind_inference(module);
   hopfeed::python::bind_blocks(module);
   hopfeed::python::bind_stream(module);
   hopfeed::python::bind_conversion(module);

@@ -122,6 +122,13 @@ RemoteExecution remote_options(const nb::dict& dict) {
   return remote;
 }
 
+PeerOptions peer_options(GivenOptions& given) {
+  PeerOptions options;
+  options.visit(given);
+  take_peer_secrets(given, options);
+  return options;
+}
+
 std::vector<FieldRow> stream_fields() {
   LoaderOptions loader;
   RemoteExecution remote;

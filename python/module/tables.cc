@@ -39,7 +39,7 @@ using Each = std::optional<nb::callable>;
 
 int all_threads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
-std::span<const std::int64_t> span_of(const Ids& ids) { return {ids.data(), ids.size()}; }
+std::span<const std::int64_t> as_span(const Ids& ids) { return {ids.data(), ids.size()}; }
 
 /// What any library hands a table over in (the Arrow PyCapsule interface). The caller holds the GIL; the
 /// capsule must outlive the stream.
@@ -95,8 +95,8 @@ void bind_shards(nb::module_& module) {
         EdgeShardOptions options{
             .edge_type = edge_type,
             .partition = partition,
-            .original_ids = span_of(original_ids),
-            .first_edge_ids = first_edge_ids ? span_of(*first_edge_ids) : std::span<const std::int64_t>(),
+            .original_ids = as_span(original_ids),
+            .first_edge_ids = first_edge_ids ? as_span(*first_edge_ids) : std::span<const std::int64_t>(),
             .time_bounds = {},
             .threads = all_threads(),
             .max_row_bytes = memory};
@@ -173,7 +173,7 @@ class PythonKeys {
 
   nb::list of(const Ids& nodes) const {
     nb::list keys;
-    for (const std::int64_t node : span_of(nodes)) {
+    for (const std::int64_t node : as_span(nodes)) {
       require_valid(node >= 0 && node < keys_.size(),
                     fmt::format("there is no node {}: the type has {}", node, keys_.size()));
       if (keys_.type() == KeyType::kInt64)

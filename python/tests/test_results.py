@@ -391,7 +391,7 @@ FULL = """
 import os, sys
 import numpy, torch
 import hopfeed
-from hopfeed.results import folder, plan
+from hopfeed.results import plan, tables
 from torch_geometric.nn import GraphSAGE
 
 data, disk = sys.argv[1:]
@@ -399,11 +399,11 @@ plan.SHARD_BYTES, plan.BLOCK_BYTES = 4096, 1 << 15
 torch.manual_seed(1)
 model = GraphSAGE(8, 16, 3, 4).eval()
 hopfeed.infer(model, data, disk + "/whole", progress=False, memory="1M")
-write, shards = folder.Files.array, []
+write, shards = tables.Tables.write, []
 
 
-def filling(self, path, parts):
-    shards.append(path)
+def filling(self, *shard):
+    shards.append(shard)
     if len(shards) == 20:  # somebody else's file takes what is left
         try:
             with open(disk + "/other", "wb") as other:
@@ -412,10 +412,10 @@ def filling(self, path, parts):
                     other.flush()
         except OSError:
             pass
-    return write(self, path, parts)
+    return write(self, *shard)
 
 
-folder.Files.array = filling
+tables.Tables.write = filling
 try:
     hopfeed.infer(model, data, disk + "/out", progress=False, memory="1M")
     sys.exit("the disk was not full")
@@ -462,12 +462,12 @@ def test_AnotherCallInTheMiddle_IsRefused(cut: Path, tmp_path: Path, monkeypatch
 def test_DamagedShardBetweenLayers_IsNamed(cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many_shards: None, change: str) -> None:
     infer(cut, tmp_path / "whole")
     stopped(cut, tmp_path / "out", monkeypatch, 60)
-    path = sorted((tmp_path / "out" / ".work" / "rows").rglob("*.npy"))[0]
+    path = sorted((tmp_path / "out" / ".work" / "rows").rglob("*.rows"))[0]
     whole = path.read_bytes()
-    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]) if change == "bytes" else whole[:-4])
+    path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:] if change == "bytes" else whole[:-4])
     if change == "gone":
         path.unlink()
-    match = {"bytes": "is damaged: its checksum is another", "size": "bytes and was written with", "gone": "is gone"}[change]
+    match = {"bytes": "is damaged: its checksum is another", "size": "is no shard of rows, or damaged", "gone": "is gone"}[change]
     with pytest.raises(hopfeed.CorruptError, match=f"{path} ?.*{match}.*; give overwrite=True, which begins anew"):
         infer(cut, tmp_path / "out")
     infer(cut, tmp_path / "out", overwrite=True)
@@ -481,12 +481,12 @@ def test_LayersBetween_GoWhenTheNextIsWhole(cut: Path, tmp_path: Path, monkeypat
     def noting(self: files.Files, path: Path, content: Any) -> None:
         write(self, path, content)
         if path.name.startswith("part-"):
-            seen.append((path.parent.parent.name, {found.parent.parent.name for found in work.rglob("*.npy")}))
+            seen.append((path.parent.parent.name, {found.parent.parent.name for found in work.rglob("*.rows")}))
 
     monkeypatch.setattr(files.Files, "json", noting)
     infer(cut, tmp_path / "out", work=work, layers=GraphSAGE(8, 16, 5, 4))
     for at in range(4):
-        assert all(names == {f"layer-{at + 1}"} | ({f"layer-{at}"} if at else set()) for stage, names in seen if stage == f"stage-{at}")
+        assert all(names == {f"h{at + 1}.0"} | ({f"h{at}.0"} if at else set()) for stage, names in seen if stage == f"stage-{at}")
     assert len({stage for stage, _ in seen}) == 5 and not work.exists()
 
 

@@ -9,18 +9,22 @@ nodes of equal numbers are those of the nodes themselves.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.results.rows import Rows
 from hopfeed.results.stages import EdgeType
 
 if TYPE_CHECKING:
     from hopfeed.results.graph import Graph
+    from hopfeed.results.tables import Table, Tables
 
 
 @dataclass
@@ -92,8 +96,12 @@ class Convolution:
     def __init__(self, layer: Any, title: str, edge: dict[str, str]) -> None:
         self.layer, self.title, self.edge = layer, title, edge
 
-    def prepare(self, graph: Graph, edge_type: EdgeType) -> None:
+    def prepare(self, graph: Graph, edge_type: EdgeType, tables: Tables) -> None:
         """Before the first block."""
+
+    def shared(self, edge_type: EdgeType) -> list[Table]:
+        """Tables that it makes beside the layers' own, which machines ask each other for."""
+        return []
 
     def __call__(self, block: Block) -> torch.Tensor:
         return self.layer((block.x_source, block.x_own), block.edge_index, **block.edge)
@@ -139,24 +147,38 @@ class Gcn(Reducing):
     def __init__(self, layer: Any, title: str, edge: dict[str, str]) -> None:
         super().__init__(layer, title, edge)
         self._loop_weight = _fill_of_loops(layer, bool(edge))
-        self._scale = self._loops = torch.empty(0)
+        self._scale: Rows | None = None
+        self._loops: Rows | None = None
         self.weighs = layer.normalize or bool(edge)
 
-    def prepare(self, graph: Graph, edge_type: EdgeType) -> None:
+    def prepare(self, graph: Graph, edge_type: EdgeType, tables: Tables) -> None:
         if edge_type[0] != edge_type[2]:
             raise UnsupportedError(f"{self.title} weighs edges by degrees, and {edge_type} goes from one type to another; use SAGEConv")
-        if self.layer.normalize and not len(self._scale):
-            degrees, loops = graph.degrees(edge_type, self.edge.get("edge_weight"), self._loop_weight)
-            scale = degrees.pow_(-0.5)
-            self._scale = scale.masked_fill_(scale == float("inf"), 0).float()
-            self._loops = loops.float()
+        if not self.layer.normalize or self._scale is not None:
+            return
+        scales, loops = [], []
+        for part in graph.parts:
+            degrees, loop = graph.degrees(edge_type, part, self.edge.get("edge_weight"), self._loop_weight)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scale = degrees**-0.5
+            scales.append(np.where(np.isinf(scale), 0, scale).astype(np.float32).reshape(-1, 1))
+            loops.append(loop.astype(np.float32).reshape(-1, 1))
+        self._loops = tables.own(edge_type[2], loops)
+        self._scale = tables.shared(self.shared(edge_type)[0], edge_type, scales)
+
+    def shared(self, edge_type: EdgeType) -> list[Table]:
+        if not self.layer.normalize:
+            return []
+        what = "/".join([*edge_type, self.edge.get("edge_weight", ""), str(self._loop_weight)])
+        return [(f"degrees.{hashlib.sha256(what.encode()).hexdigest()[:16]}", edge_type[2])]
 
     def weights(self, edges: Edges) -> torch.Tensor:
         given = edges.given.get("edge_weight")
         if not self.layer.normalize:
             assert given is not None
             return given
-        weights = self._scale[edges.sources]
+        assert self._scale is not None
+        weights = self._scale[edges.sources].flatten()
         if given is not None:
             weights *= given
         if self.layer.add_self_loops:  # instead of those that there are
@@ -165,12 +187,11 @@ class Gcn(Reducing):
 
     def finish(self, reduced: Reduced) -> torch.Tensor:
         neighbours = reduced.neighbours
-        if self.layer.normalize and len(self._scale):
-            own = slice(reduced.first, reduced.first + len(reduced.x_own))
-            scale = self._scale[own].to(neighbours).view(-1, 1)
+        if self._scale is not None and self._loops is not None:
+            scale, loops = (rows.run(reduced.first, len(reduced.x_own)).to(neighbours) for rows in (self._scale, self._loops))
             neighbours = neighbours * scale
             if self.layer.add_self_loops:
-                neighbours += scale.square() * self._loops[own].to(neighbours).view(-1, 1) * reduced.x_own
+                neighbours += scale.square() * loops * reduced.x_own
         out = self.layer.lin(neighbours)
         return out if self.layer.bias is None else out + self.layer.bias
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,48 @@ _EDGES_AT_ONCE = 1 << 22
 
 
 class Graph:
-    """One dataset folder with all its partitions.
+    """A dataset's partitions that this machine has.
+
+    Args:
+        peers: which are here, and who has the others: ``partitions``, ``peers``, ``peer_...``, as loaders take them. Nothing: all
+            are here.
+
+    Attributes:
+        parts: partitions that are here.
+        others: those that are not.
+        machines: who has these.
 
     Raises:
-        NotFoundError: partitions that are not in the folder.
+        NotFoundError: partitions that are not in the folder; TimeoutError: no server has a partition.
     """
 
-    def __init__(self, dataset: Dataset) -> None:
-        self.dataset = dataset
-        missing = [part for part in range(dataset.num_partitions) if not (dataset.folder / f"part-{part:04d}").is_dir()]
-        if missing:
-            raise NotFoundError(f"{dataset.folder} has no partition {missing[0]}; infer reads the whole graph in one folder")
+    def __init__(self, dataset: Dataset, peers: Mapping[str, Any] | None = None) -> None:
+        self.dataset, self.machines = dataset, None
+        every = range(dataset.num_partitions)
+        if peers:
+            self.machines = _core.Machines(str(dataset.folder), dict(peers))
+        else:
+            missing = [part for part in every if not (dataset.folder / f"part-{part:04d}").is_dir()]
+            if missing:
+                raise NotFoundError(f"{dataset.folder} has no partition {missing[0]}; give peers=, the servers that have the others, or a folder with all")
+        self.parts: list[int] = list(every) if self.machines is None else list(self.machines.partitions)
+        self.others = [part for part in every if part not in self.parts]
         self._makers: dict[str, _core.BlockMaker] = {}
+        self._boundaries: dict[tuple[str, tuple[EdgeType, ...]], _core.Boundary] = {}
 
-    @property
-    def num_partitions(self) -> int:
-        return self.dataset.num_partitions
+    def boundary(self, node_type: str, edge_types: Sequence[EdgeType]) -> _core.Boundary:
+        """Nodes of other partitions that edges of these types, into those here, come from."""
+        key = node_type, tuple(sorted(set(edge_types)))
+        if key not in self._boundaries:
+            assert self.machines is not None
+            numbers = [self.dataset.edge_types.index(edge_type) for edge_type in key[1]]
+            self._boundaries[key] = self.machines.boundary(self.dataset.node_types.index(node_type), numbers)
+        return self._boundaries[key]
+
+    def num_rows(self, node_type: str) -> int:
+        """That are here."""
+        offsets = self.partition_offsets(node_type)
+        return sum(offsets[part + 1] - offsets[part] for part in self.parts)
 
     def partition_offsets(self, node_type: str) -> list[int]:
         """[P + 1] of dataset ids."""
@@ -76,28 +103,25 @@ class Graph:
                 return np.ascontiguousarray(self._rows(edge_type, part)["original_id"][begin:end])
         return np.ascontiguousarray(self.dataset._part(part, f"nodes/{node_type}/original_ids.npy")[begin:end])
 
-    def degrees(self, edge_type: EdgeType, weight: str | None, loop: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Sums of the weights of all nodes' in-edges, where each has one loop if ``loop`` is not 0, and that loop's weight:
-        its own where it has one, else ``loop``. Both float64, by dataset id."""
-        offsets = self.partition_offsets(edge_type[2])
-        sums, loops = np.zeros(offsets[-1]), np.full(offsets[-1], loop)
-        for part in range(self.num_partitions):
-            for begin, end in self._runs(edge_type, part, offsets[part + 1] - offsets[part]):
-                bounds = self.offsets(edge_type, part, begin, end)
-                rows = np.repeat(np.arange(begin, end), np.diff(bounds))
-                sources = self.dataset._part(part, self._file(edge_type, "indices"))[bounds[0] : bounds[-1]]
-                weights = np.ones(len(rows))
+    def degrees(self, edge_type: EdgeType, part: int, weight: str | None, loop: float) -> tuple[Array, Array]:
+        """Sums of the weights of the in-edges of a partition's rows, where each has one loop if ``loop`` is not 0, and that loop's
+        weight: its own where it has one, else ``loop``. Both float64."""
+        first, last = self.partition_offsets(edge_type[2])[part : part + 2]
+        sums, loops = np.zeros(last - first), np.full(last - first, loop)
+        for begin, end in self._runs(edge_type, part, last - first):
+            bounds = self.offsets(edge_type, part, begin, end)
+            rows = np.repeat(np.arange(begin, end), np.diff(bounds))
+            sources = self.dataset._part(part, self._file(edge_type, "indices"))[bounds[0] : bounds[-1]]
+            weights = np.ones(len(rows))
+            if weight is not None:
+                weights = self.edge_rows(edge_type, weight, part, int(bounds[0]), int(bounds[-1]), torch.float64).numpy().reshape(len(rows))
+            if loop:
+                is_loop = sources == rows + first
                 if weight is not None:
-                    weights = self.edge_rows(edge_type, weight, part, int(bounds[0]), int(bounds[-1]), torch.float64).numpy().reshape(len(rows))
-                if loop:
-                    is_loop = sources == rows + offsets[part]
-                    if weight is not None:
-                        loops[rows[is_loop] + offsets[part]] = weights[is_loop]
-                    rows, weights = rows[~is_loop], weights[~is_loop]
-                sums[offsets[part] + begin : offsets[part] + end] = np.bincount(rows - begin, weights, end - begin)
-        if loop:
-            sums += loops
-        return torch.from_numpy(sums), torch.from_numpy(loops)
+                    loops[rows[is_loop]] = weights[is_loop]
+                rows, weights = rows[~is_loop], weights[~is_loop]
+            sums[begin:end] = np.bincount(rows - begin, weights, end - begin)
+        return sums + loops if loop else sums, loops
 
     def _runs(self, edge_type: EdgeType, part: int, rows: int) -> list[tuple[int, int]]:
         """Rows that have about so many edges, a row at least."""

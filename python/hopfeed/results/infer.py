@@ -50,11 +50,16 @@ def infer(
     overwrite: bool = False,
     check_finite: bool = False,
     progress: bool = True,
+    results: str | os.PathLike[str] | None = None,
+    **peers: Any,
 ) -> Any:
     """Computes every node's rows, each layer once for all nodes, from all their in-neighbours.
 
     The rows are those of the layers' forward over the whole graph, up to the order in which numbers are added. A run that was
     killed goes on where it was when the same call is made again.
+
+    Where a graph lies on several machines, each makes the same call, with its partitions, and writes their rows alone. What they
+    need of each other they ask the server beside each run for: ``hopfeed-server --results``.
 
     Args:
         layers: a list of layers, called as ``layer((x_source, x_own), edge_index)``, or ``layer(x_source, x_own, edge_index)``
@@ -75,9 +80,12 @@ def infer(
         overwrite: begins anew whatever another run has left or made in ``out``.
         check_finite: NaN and infinity are errors that name the node and the layer.
         progress: a bar, where the package tqdm is there.
+        results: over several machines, the folder of the rows between layers that this machine's server gives to the others.
+        peers: which partitions are here, and who has the others: ``partitions``, ``peers``, ``peer_deadline`` and the like, as
+            loaders take them.
 
     Returns:
-        Results: of the folder. Without ``out`` a tensor, a row for each node in the order of original ids (or of ``nodes``); a
+        Results: of the folder; over several machines, of this machine's partitions. Without ``out`` a tensor, a row for each node in the order of original ids (or of ``nodes``); a
         dict of such by node type where layers are of several types.
 
     Raises:
@@ -85,18 +93,22 @@ def infer(
         BusyError: another run writes to ``out``.
         NoSpaceError: the memory, or the disk, is too small.
         CorruptError: a file that is not as it was written.
+        DeadlineError: another machine computes nothing, or no server answers, for ``peer_deadline``.
     """
     options = _Options(
         x=x, edge={name: value for name, value in (("edge_weight", edge_weight), ("edge_attr", edge_attr)) if value is not None},
         act=act, device=device, memory=_bytes(memory), node_type=node_type, nodes=nodes, name=_name(name), format=format, dtype=dtype,
-        overwrite=overwrite, check_finite=check_finite, progress=progress,
+        overwrite=overwrite, check_finite=check_finite, progress=progress, layers=None if results is None else Path(results),
+        peers={name: value for name, value in peers.items() if value is not None},
     )  # fmt: skip
     dataset = data if isinstance(data, Dataset) else Dataset(data)
     if out is not None:
         return _into(Path(out), None if work is None else Path(work), layers, dataset, options)
+    if options.peers:
+        raise InvalidError(f"{next(iter(options.peers))} is given without out; a machine writes its own partitions' rows: give out=, a folder")
     with TemporaryFolder() as temporary:
-        results = _into(temporary / "results", temporary / "work" if work is None else Path(work), layers, dataset, options, keep=False)
-        return options.tensors(results)
+        made = _into(temporary / "results", temporary / "work" if work is None else Path(work), layers, dataset, options, keep=False)
+        return options.tensors(made)
 
 
 @dataclass
@@ -104,6 +116,7 @@ class _Options:
     """What the user gave, beside layers, dataset and folders.
 
     Attributes:
+        layers: the folder of rows between layers, where it is one of its own.
         several: whether results are of several types.
     """
 
@@ -120,6 +133,8 @@ class _Options:
     overwrite: bool
     check_finite: bool
     progress: bool
+    layers: Path | None
+    peers: dict[str, Any]
     several: bool = False
 
     def __post_init__(self) -> None:
@@ -181,6 +196,10 @@ def _into(out: Path, work: Path | None, layers: Any, dataset: Dataset, options: 
     if work is not None:
         _require_apart(out, work, options.name)
         require_work(work, f"work={str(work)!r}")
+    if options.layers is not None:
+        for name, other in (("out", out), ("work", work)):
+            if other is not None and _is_one_in_the_other(options.layers, other):
+                raise InvalidError(f"results={str(options.layers)!r} and {name}={str(other)!r} are one in the other; give results= a folder of its own")
     work = out / WORK if work is None else work
     with ExitStack() as stack:
         held = {folder: lock(folder) for folder in ([out] if work.is_relative_to(out) else [out, work])}
@@ -197,6 +216,11 @@ def _require_apart(out: Path, work: Path, name: str) -> None:
         raise InvalidError(f"work={str(work)!r} and the results in out={str(out)!r} are one in the other; give work= a folder of its own")
 
 
+def _is_one_in_the_other(a: Path, b: Path) -> bool:
+    a, b = a.resolve(), b.resolve()
+    return a.is_relative_to(b) or b.is_relative_to(a)
+
+
 def _release(folder: Path, handle: int) -> None:
     """Removes the lock, and the folder where nothing is in it."""
     (folder / LOCK).unlink(missing_ok=True)
@@ -211,60 +235,100 @@ def _compute(out: Path, work: Path, layers: Any, dataset: Dataset, options: _Opt
     import torch
 
     from hopfeed.results.graph import Graph
-    from hopfeed.results.inference import Inference
     from hopfeed.results.models import model_of
-    from hopfeed.results.run import Run, agree
-    from hopfeed.results.signature import digest_of, processor
+    from hopfeed.results.run import ROWS, Run, agree
+    from hopfeed.results.signature import digest_of
 
     device = _device(options.device)
-    graph, model = Graph(dataset), model_of(layers, dataset, options.edge, options.act)
+    graph, model = Graph(dataset, options.peers), model_of(layers, dataset, options.edge, options.act)
+    if graph.others and options.layers is None:
+        raise InvalidError("infer over several machines needs results=, a folder that this machine's hopfeed-server --results gives to the others")
     options.several = len(dataset.node_types) > 1 or len(model.results) > 1
     wanted = options.wanted(dataset, list(model.results))
     model.restrict(wanted)
     files = Files(sync=keep)
-    outputs = {name: Output(dataset, name, out, options.name, options.format, options.dtype, mask, files) for name, mask in wanted.items()}
+    outputs = {name: Output(graph, name, out, options.name, options.format, options.dtype, mask, files) for name, mask in wanted.items()}
     with _evaluated(model.modules, device):
         dtype = next((p.dtype for module in model.modules for p in module.parameters() if p.is_floating_point()), torch.float32)
         inputs = {value: _input(graph, value.node_type, options.x, dtype) for value in model.inputs()}
-        made, widths = _trial(model, graph, inputs, device, dtype)
-        signature = {
-            "format": 1, "dataset": dataset.name, "fingerprint": dataset.fingerprint, "cut": digest_of([dataset.meta])[:16],
-            "layers": digest_of([*model.modules, *model.callables]), "inputs": digest_of([options.x]), "edge": options.edge,
-            "nodes": digest_of([list(wanted.items())]), "memory": options.memory, "name": options.name,
-            "file_format": options.format, "dtype": options.dtype, "torch": torch.__version__, "processor": processor(device),
+        made = _trial(model, graph, inputs, device, dtype)
+        rows = _of_rows(graph, model, options, device)
+        signature = rows | {
+            "nodes": digest_of([list(wanted.items())]), "memory": options.memory, "name": options.name, "file_format": options.format,
+            "dtype": options.dtype, "partitions": graph.parts,
         }  # fmt: skip
-        run_id = digest_of([signature])[:16]
         if options.overwrite:
             _clear(out, work)
-        before = read_json(out / MANIFEST)
-        if before is not None:
-            if before.get("run") != run_id:
-                raise InvalidError(f"out={str(out)!r} has the results of another run; give overwrite=True, or another folder")
-            _finish(out, work)
-            return
-        run = Run(model, graph, work, out, files, made, outputs, dtype)
-        run.prepare(widths, options.memory)
-        run.require_disk(widths)
-        agree(out / WORK, out, signature, files)
-        if work != out / WORK:
-            agree(work, work, signature, files)
-        inference = Inference(graph, {}, device, dtype, options.check_finite)
-        try:
-            with torch.no_grad(), _bar(run.rows(), options.progress) as advance:
-                shards = run.compute(inputs, inference, advance)
-        finally:
-            inference.close()
+        finished = _is_finished(out, digest_of([signature])[:16])
+        run = Run(model, graph, work, options.layers or work / ROWS, out, files, made, outputs, dtype)
+        if not finished:
+            run.prepare({value: given.width for value, given in (*inputs.items(), *made.items())}, options.memory)
+            run.require_disk(inputs)
+            for folder, shown in dict([(out / WORK, out), (work, out if work == out / WORK else work)]).items():
+                agree(folder, shown, signature, files)
+        if not finished or options.layers is not None:
+            with run.tables(digest_of([rows]), signature, keep, options.overwrite) as tables:
+                if not finished:
+                    shards = _run(run, inputs, tables, device, options)
+                    files.json(out / MANIFEST, _manifest(graph, model, outputs, made, options, signature, shards))
+                tables.close([] if finished and tables.is_new else run.shared())
+    _finish(out, work)
+
+
+def _of_rows(graph: Any, model: Any, options: _Options, device: torch.device) -> dict[str, Any]:
+    """What decides the rows that machines ask each other for."""
+    import torch
+
+    from hopfeed.results.signature import digest_of, processor
+
+    return {
+        "format": 2, "dataset": graph.dataset.name, "fingerprint": graph.dataset.fingerprint, "cut": digest_of([graph.dataset.meta])[:16],
+        "layers": digest_of([*model.modules, *model.callables]), "inputs": digest_of([options.x]), "edge": options.edge,
+        "results": sorted(model.results), "torch": torch.__version__, "processor": processor(device),
+    }  # fmt: skip
+
+
+def _is_finished(out: Path, run: str) -> bool:
+    """Raises ``InvalidError`` where another run has."""
+    before = read_json(out / MANIFEST)
+    if before is not None and before.get("run") != run:
+        raise InvalidError(f"out={str(out)!r} has the results of another run; give overwrite=True, or another folder")
+    return before is not None
+
+
+def _run(run: Any, inputs: dict[Any, Any], tables: Any, device: torch.device, options: _Options) -> list[dict[str, Any]]:
+    """Computes what is not there. Gives the manifest's shards."""
+    import torch
+
+    from hopfeed.results.inference import Inference
+
+    inference = Inference(run.graph, {}, tables, device, run.dtype, options.check_finite)
+    try:
+        if tables.is_new:
+            run.forget()
+        with torch.no_grad(), _bar(run.rows(), options.progress) as advance:
+            shards: list[dict[str, Any]] = run.compute(inputs, inference, tables, advance)
+    finally:
+        inference.close()
+    return shards
+
+
+def _manifest(
+    graph: Any, model: Any, outputs: Mapping[str, Output], made: Mapping[Any, Any], options: _Options, signature: Mapping[str, Any], shards: list[dict[str, Any]]
+) -> dict[str, Any]:
+    from hopfeed.results.signature import digest_of
+
+    dataset = graph.dataset
     node_types = [
-        {"name": name, "width": widths[model.results[name]], "rows": output.rows, "count": dataset.num_nodes(name), "keys": output.key_kind}
+        {"name": name, "width": made[model.results[name]].width, "rows": output.rows, "count": dataset.num_nodes(name), "keys": output.key_kind}
         for name, output in outputs.items()
     ]
-    files.json(out / MANIFEST, {
-        "format": FORMAT, "version": VERSION, "run": run_id, "dataset": dataset.name, "fingerprint": dataset.fingerprint,
-        "dtype": options.dtype, "file_format": options.format, "outputs": [{"name": options.name, "node_types": node_types}],
-        "shards": [{"output": options.name, **shard} for shard in shards],
-        "made_by": f"hopfeed {__version__}", "torch": torch.__version__, "processor": signature["processor"],
-    })  # fmt: skip
-    _finish(out, work)
+    return {
+        "format": FORMAT, "version": VERSION, "run": digest_of([signature])[:16], "dataset": dataset.name, "fingerprint": dataset.fingerprint,
+        "dtype": options.dtype, "file_format": options.format, "partitions": graph.parts,
+        "outputs": [{"name": options.name, "node_types": node_types}], "shards": [{"output": options.name, **shard} for shard in shards],
+        "made_by": f"hopfeed {__version__}", "torch": signature["torch"], "processor": signature["processor"],
+    }  # fmt: skip
 
 
 def _finish(out: Path, work: Path) -> None:
@@ -286,8 +350,8 @@ def _clear(out: Path, work: Path) -> None:
     _finish(out, work)
 
 
-def _trial(model: Any, graph: Any, inputs: Mapping[Any, Any], device: torch.device, dtype: torch.dtype) -> tuple[dict[Any, Any], dict[Any, int]]:
-    """How wide all rows are, before any is computed."""
+def _trial(model: Any, graph: Any, inputs: Mapping[Any, Any], device: torch.device, dtype: torch.dtype) -> dict[Any, Any]:
+    """How wide all rows will be, by value."""
     import torch
 
     from hopfeed.results.inference import require_initialised, trial
@@ -306,19 +370,19 @@ def _trial(model: Any, graph: Any, inputs: Mapping[Any, Any], device: torch.devi
             for task in stage:
                 for value, rows in zip(task.outputs, trial(task, widths, device, dtype, edge_width)):
                     kept = rows.dtype if rows.dtype in (torch.float16, torch.float32, torch.float64) else torch.float32
-                    made[value] = Given(rows.shape[1], kept, graph.dataset.num_nodes(task.node_type))
+                    made[value] = Given(rows.shape[1], kept, graph.num_rows(task.node_type))
                     widths[value] = rows.shape[1]
     for name, value in model.results.items():
         if value not in made:
             raise UnsupportedError(f"the model gives the rows of '{name}' back as they are; there is nothing to compute")
-    return made, widths
+    return made
 
 
 def _input(graph: Any, node_type: str, given: Any, dtype: torch.dtype) -> Any:
     """The rows that the first layer reads."""
     from hopfeed.results.rows import Rows, matrix
 
-    dataset = graph.dataset
+    dataset, offsets = graph.dataset, graph.partition_offsets(node_type)
     if isinstance(given, Mapping):
         if node_type not in given:
             raise NotFoundError(f"x has no '{node_type}', whose rows the layers read; it has {list(given)}")
@@ -328,14 +392,15 @@ def _input(graph: Any, node_type: str, given: Any, dtype: torch.dtype) -> Any:
         meta = next((attr for attr in attrs if attr["name"] == given), None)
         if meta is None:
             raise NotFoundError(f"node type '{node_type}' has no attribute '{given}'; it has {[attr['name'] for attr in attrs]}; x= takes rows by original id too")
-        return Rows([dataset._part(part, f"nodes/{node_type}/{given}.npy") for part in range(dataset.num_partitions)], meta, dtype)
+        arrays = [dataset._part(part, f"nodes/{node_type}/{given}.npy") for part in graph.parts]
+        return Rows.of_parts(arrays, [offsets[part] for part in graph.parts], offsets[-1], meta, dtype, given)
     rows = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
     if rows.ndim < 1 or len(rows) != dataset.num_nodes(node_type) or rows.dtype.kind not in "fiub":
         raise InvalidError(f"x is {rows.dtype} {list(rows.shape)}; '{node_type}' has {dataset.num_nodes(node_type)} nodes: give a row of numbers for each")
-    offsets = graph.partition_offsets(node_type)
     rows = matrix(rows)
-    parts = [np.ascontiguousarray(rows[graph.original_ids(node_type, part, 0, offsets[part + 1] - offsets[part])]) for part in range(graph.num_partitions)]
-    return Rows(parts, {"name": "x", "element_type": rows.dtype.name, "shape": [rows.shape[1]]}, dtype)
+    stored = np.empty_like(rows, order="C")  # of other machines' partitions too
+    stored[dataset._new_ids(node_type)] = rows
+    return Rows([stored], {"name": "x", "element_type": rows.dtype.name, "shape": [rows.shape[1]]}, dtype)
 
 
 def _device(given: Any) -> torch.device:

@@ -17,6 +17,7 @@ from hopfeed.results.graph import Graph
 from hopfeed.results.reductions import reduced
 from hopfeed.results.rows import Rows
 from hopfeed.results.stages import Relation, Task, Value
+from hopfeed.results.tables import Tables
 
 
 @dataclass
@@ -33,10 +34,12 @@ class Inference:
 
     Args:
         inputs: by value, the rows that there are.
+        tables: of the run; None where none is run, and blocks alone are made.
         device: where the layers are.
     """
 
-    def __init__(self, graph: Graph, inputs: dict[Value, Rows], device: torch.device, dtype: torch.dtype, check_finite: bool) -> None:
+    def __init__(self, graph: Graph, inputs: dict[Value, Rows], tables: Tables | None, device: torch.device, dtype: torch.dtype, check_finite: bool) -> None:
+        self._tables = tables
         self.graph, self.inputs, self._device, self._dtype, self._check_finite = graph, inputs, device, dtype, check_finite
         self._ahead = ThreadPoolExecutor(1, "hopfeed-blocks")
         self._writer = ThreadPoolExecutor(1, "hopfeed-writer")
@@ -54,8 +57,9 @@ class Inference:
         advance: Callable[[int], object],
     ) -> None:
         """Computes these shards of a task; ``write`` is called for each, in another thread, with the outputs of its blocks."""
+        assert self._tables is not None
         for relation in task.relations:
-            relation.convolution.prepare(self.graph, relation.edge_type)
+            relation.convolution.prepare(self.graph, relation.edge_type, self._tables)
         written: Future[object] | None = None
         coming = self._blocks(task, shards, price)
         for shard in shards:

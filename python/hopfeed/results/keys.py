@@ -23,6 +23,11 @@ class KeyColumn:
         self._keys = dataset._map(f"keys/{node_type}/keys.npy")
         self._offsets = dataset._map(f"keys/{node_type}/offsets.npy") if self.kind == "string" else None
 
+    @staticmethod
+    def is_here(dataset: Dataset, node_type: str) -> bool:
+        """Whether this folder has the keys; of several machines some may not."""
+        return "keys" in dataset._node(node_type) and (dataset.folder / f"keys/{node_type}/keys.npy").exists()
+
     def arrays(self, ids: Array) -> dict[str, Array]:
         """Of strings their bytes one behind the other and where each begins; else an array of int64, or of 16 bytes each."""
         if self._offsets is None:

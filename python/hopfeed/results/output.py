@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hopfeed.dataset import Dataset
 from hopfeed.errors import InvalidError
 from hopfeed.results.folder import Files
 from hopfeed.results.keys import KeyColumn
 from hopfeed.results.parquet import write_table
+
+if TYPE_CHECKING:
+    from hopfeed.results.graph import Graph
 
 Array = np.ndarray[Any, Any]
 FORMATS = ("npy", "parquet")
@@ -32,13 +34,19 @@ class Output:
     Args:
         folder: of the results; files go to ``<name>/<node type>`` in it.
         wanted: a bool for each original id; None: all.
+
+    Attributes:
+        rows: that this machine writes.
+        key_kind: of the keys that it writes with them; None: this machine has none.
     """
 
-    def __init__(self, dataset: Dataset, node_type: str, folder: Path, name: str, format: str, dtype: str, wanted: Array | None, files: Files) -> None:
+    def __init__(self, graph: Graph, node_type: str, folder: Path, name: str, format: str, dtype: str, wanted: Array | None, files: Files) -> None:
         self._folder, self._below, self._format, self._wanted, self._files = folder, f"{name}/{node_type}", format, wanted, files
         self._dtype = np.dtype(dtype)
-        self._keys = KeyColumn(dataset, node_type) if "keys" in dataset._node(node_type) else None
-        self.rows = dataset.num_nodes(node_type) if wanted is None else int(wanted.sum())
+        self._keys = KeyColumn(graph.dataset, node_type) if KeyColumn.is_here(graph.dataset, node_type) else None
+        offsets = graph.partition_offsets(node_type)
+        here = (graph.original_ids(node_type, part, 0, offsets[part + 1] - offsets[part]) for part in graph.parts)
+        self.rows = graph.num_rows(node_type) if wanted is None else sum(int(wanted[ids].sum()) for ids in here)
         self.key_kind = None if self._keys is None else self._keys.kind
 
     def row_bytes(self, width: int) -> int:

@@ -77,7 +77,7 @@ def blocks(graph: Graph, task: Task, price: Costs) -> Iterator[Rows]:
         NoSpaceError: a row has more edges than fit, and its layer cannot take them in pieces.
     """
     offsets = graph.partition_offsets(task.node_type)
-    for part in range(graph.num_partitions):
+    for part in graph.parts:
         rows = offsets[part + 1] - offsets[part]
         for first in range(0, rows, _ROWS_AT_ONCE):
             count = min(_ROWS_AT_ONCE, rows - first)

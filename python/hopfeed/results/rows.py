@@ -25,25 +25,57 @@ class Rows:
     Attributes:
         dtype: of the tensors that are given.
         width: of a row.
+        row_bytes: of a row without what pads it.
+        attribute: of the dataset, whose rows these are.
+        are_all: whether no rows lie with other machines.
+        fetched: of these, those that were brought here.
     """
 
     def __init__(self, arrays: Sequence[Array], meta: Mapping[str, Any], dtype: torch.dtype) -> None:
-        self._arrays = [matrix(array) for array in arrays if len(array)]  # kept: addresses point into them
-        self._meta, self.dtype = meta, dtype
-        self._starts = np.cumsum([0, *map(len, self._arrays)], dtype=np.int64)
-        self._addresses = np.array([array.ctypes.data for array in self._arrays], np.uint64)
+        starts = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
+        self._lay(arrays, starts[:-1].tolist(), int(starts[-1]), meta, dtype)
+
+    @classmethod
+    def of_parts(
+        cls, arrays: Sequence[Array], firsts: Sequence[int], count: int, meta: Mapping[str, Any], dtype: torch.dtype, attribute: str | None = None
+    ) -> Rows:
+        """Arrays between which others are missing; ``firsts`` are their rising first ids, of ``count``."""
+        made = cls.__new__(cls)
+        made._lay(arrays, firsts, count, meta, dtype)
+        made.attribute = attribute
+        return made
+
+    def _lay(self, arrays: Sequence[Array], firsts: Sequence[int], count: int, meta: Mapping[str, Any], dtype: torch.dtype) -> None:
+        self._arrays: list[Array] = []  # kept: addresses point into them
+        starts, addresses = [0], []
+        for array, first in zip(map(matrix, arrays), firsts):
+            if len(array) == 0:
+                continue
+            if first > starts[-1]:  # rows in between lie elsewhere
+                starts.append(first)
+                addresses.append(0)
+            self._arrays.append(array)
+            starts.append(first + len(array))
+            addresses.append(array.ctypes.data)
+        if count > starts[-1]:
+            starts.append(count)
+            addresses.append(0)
+        self._starts, self._addresses = np.array(starts, np.int64), np.array(addresses, np.uint64)
         self._stride = self._arrays[0].strides[0] if self._arrays else 0
-        self._bytes = row_bytes(meta)
+        self._meta, self.dtype, self.row_bytes = meta, dtype, row_bytes(meta)
         self.width = int(np.prod(meta["shape"], dtype=np.int64))
+        self.attribute: str | None = None
+        self.are_all = 0 not in addresses
+        self.fetched: _core.Fetched | None = None
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
     def __getitem__(self, ids: torch.Tensor) -> torch.Tensor:
         """Rows of dataset ids, [len(ids), width]."""
-        raw = np.empty((len(ids), self._bytes), np.uint8)
+        raw = np.empty((len(ids), self.row_bytes), np.uint8)
         if len(ids):
-            _core.gather_rows(ids.numpy(), self._starts, self._addresses, self._stride, raw)
+            _core.gather_rows(ids.numpy(), self._starts, self._addresses, self._stride, self.fetched, raw)
         return tensor_of(raw, self._meta, self.dtype)
 
     def run(self, first: int, count: int) -> torch.Tensor:
@@ -65,8 +97,8 @@ class Rows:
             path: what errors call the sources.
         """
         _core.reduce_rows(
-            bounds, sources, None if weights is None else weights.numpy(), self._starts, self._addresses, self._stride, kind, out.numpy(),
-            torch.get_num_threads(), path,
+            bounds, sources, None if weights is None else weights.numpy(), self._starts, self._addresses, self._stride, self.fetched, kind,
+            out.numpy(), torch.get_num_threads(), path,
         )  # fmt: skip
 
 

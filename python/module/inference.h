@@ -1,0 +1,30 @@
+// What hopfeed.infer does with other machines, and where its layers lie between: tables of rows in a run's
+// folder (results/run_folder.h), which hopfeed-server --results serves.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "core/base/ranked_set.h"
+#include "core/dataset/row_table.h"
+#include "results/partition_rows.h"
+
+namespace hopfeed::python {
+
+/// Fetched are rows of other machines' partitions that were brought here.
+struct Fetched {
+  std::shared_ptr<const RankedSet> ids;
+  std::unique_ptr<const PartitionRows> rows;
+  std::size_t row_bytes = 0;
+
+  void add_to(RowTable& table) const {
+    table.elsewhere = ids.get();
+    table.elsewhere_rows = rows->data();
+    table.elsewhere_stride = row_bytes;
+  }
+};
+
+void bind_inference(nanobind::module_& module);
+
+}  // namespace hopfeed::python
