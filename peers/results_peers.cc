@@ -95,11 +95,6 @@ void ResultsPeers::fetch(RunId run, const LayerName& name, int partition, std::s
     Blocks::Block& block = blocks.front();
     const PeerAnswer bytes = network_.wait(block.ticket);
     const ResultsAnswer answer = read_answer(partition, *bytes, block.count, each);
-    if (answer.says == ResultsSays::kAnotherRun)
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("{} computes another run (model, options, dataset, Torch or processor differ); "
-                              "start the same run on all machines",
-                              server_of(partition)));
     const Clock::time_point now = Clock::now();
     if (answer.says == ResultsSays::kRows) {
       std::ranges::copy(answer.rows, out + block.first * each);
@@ -111,7 +106,7 @@ void ResultsPeers::fetch(RunId run, const LayerName& name, int partition, std::s
     }
     if (block.asked >= paused) {  // else it is an old answer
       if (answer.says == ResultsSays::kNotYet) at_work = now;
-      if (now - at_work > options_.deadline) throw_nobody(partition);
+      if (now - at_work > options_.deadline) throw_nobody(partition, answer.says);
       sleep(pause.next());
       paused = Clock::now();
     }
@@ -132,7 +127,13 @@ ResultsAnswer ResultsPeers::read_answer(int partition, std::span<const std::byte
   }
 }
 
-void ResultsPeers::throw_nobody(int partition) const {
+void ResultsPeers::throw_nobody(int partition, ResultsSays says) const {
+  if (says == ResultsSays::kAnotherRun)
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("{} computes another run (model, options, dataset, Torch or processor differ), for "
+                    "{} ms ({}); start the same run on all machines",
+                    server_of(partition), options_.deadline.count(), marked("peer_deadline")));
   throw Error(ErrorCode::kTimeout,
               fmt::format("nobody computes rows of partition {} at {}, for {} ms ({}); start the same run "
                           "there, on the machine with partition {}",

@@ -12,8 +12,8 @@ class BoundaryPeers {
  public:
   virtual ~BoundaryPeers() = default;
   /// Writes rows of a partition of this run, by their rising numbers in it, `row_bytes` each. Waits while its
-  /// machine has not computed them yet. Throws kTimeout where nobody computes them, kInvalid where another
-  /// run is computed there, kCorrupt.
+  /// machine has not computed them yet. Throws kTimeout where for long nobody computes them, kInvalid where
+  /// another run is computed there instead, kCorrupt.
   virtual void fetch(RunId run, const LayerName& name, int partition, std::span<const std::uint32_t> rows,
                      std::int64_t row_bytes, std::byte* out) = 0;
   /// Tells all others that this machine needs no more rows of the table.

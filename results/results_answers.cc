@@ -121,7 +121,7 @@ std::optional<PeerBytes> ResultsAnswers::rows_of(const ResultsQuestion& question
   return std::move(room.bytes);
 }
 
-/// Null: the run has just removed it.
+/// Null: the run has just removed it, or is about to, where it is another run's.
 std::shared_ptr<const LayerShard> ResultsAnswers::shard(const LayerFolder& layers, const LayerName& name,
                                                         int partition, std::int64_t first) {
   const std::filesystem::path path = layers.shard_path(name, partition, first);
@@ -138,7 +138,7 @@ std::shared_ptr<const LayerShard> ResultsAnswers::shard(const LayerFolder& layer
     entry->shard = std::move(opened);
   } catch (const Error& error) {
     forget(key);
-    if (error.code() != ErrorCode::kNotFound) throw;
+    if (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kInvalid) throw;
   }
   return entry->shard;
 }

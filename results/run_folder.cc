@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/base/atomic_file.h"
@@ -67,11 +69,20 @@ OwnedFd try_lock(const std::filesystem::path& folder) {
   throw_errno("cannot lock " + path.string(), errno);
 }
 
+/// A server holds the lock for a moment too, while it removes what a run has left (remove_if_fetched): its
+/// word of the run first.
 OwnedFd locked(const std::filesystem::path& folder) {
-  OwnedFd lock = try_lock(folder);
-  if (lock) return lock;
-  throw Error(ErrorCode::kBusy,
-              "another run computes in " + folder.string() + "; wait for it, or give another folder");
+  constexpr std::chrono::milliseconds kStep{10}, kLook{200}, kRemoval{10'000};
+  const auto begin = std::chrono::steady_clock::now();
+  for (;; std::this_thread::sleep_for(kStep)) {
+    OwnedFd lock = try_lock(folder);
+    if (lock) return lock;
+    std::error_code error;
+    const bool has_run = std::filesystem::exists(folder / "run.json", error);
+    if (std::chrono::steady_clock::now() - begin > (has_run ? kLook : kRemoval))
+      throw Error(ErrorCode::kBusy,
+                  "another run computes in " + folder.string() + "; wait for it, or give another folder");
+  }
 }
 
 void remove_run(const std::filesystem::path& folder) {
@@ -86,6 +97,35 @@ std::optional<RunId> run_of(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(path, error)) return std::nullopt;
   const nlohmann::json json = parse_json(read_text_file(path, kMostRunBytes));
   return run_id_of(JsonFields(json, path.string(), ErrorCode::kCorrupt).text("run"));
+}
+
+/// Returns the partitions whose machines have yet to fetch rows that a run, which is over, has left for them.
+std::vector<std::int64_t> yet_to_fetch(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "left.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return {};
+  const nlohmann::json left = parse_json(read_text_file(path, kMostRunBytes));
+  const JsonFields fields(left, path.string(), ErrorCode::kCorrupt);
+  std::vector<std::int64_t> waiting;
+  for (const std::int64_t part : fields.wholes("partitions", 0, INT32_MAX))
+    for (const nlohmann::json& table : fields.list("tables")) {
+      const LayerName name{.table = table.at(0).get<std::string>(),
+                           .node_type = table.at(1).get<std::string>()};
+      if (std::filesystem::exists(fetched_path(folder, name, static_cast<int>(part)), error)) continue;
+      waiting.push_back(part);
+      break;
+    }
+  return waiting;
+}
+
+/// Throws kBusy where other machines have yet to fetch rows of the folder's run.
+void require_fetched(const std::filesystem::path& folder) {
+  const std::vector<std::int64_t> waiting = yet_to_fetch(folder);
+  if (!waiting.empty())
+    throw Error(ErrorCode::kBusy,
+                fmt::format("{} has rows of an earlier run, which the machine with partition {} has yet to "
+                            "fetch; let that run end there, or remove the folder",
+                            folder.string(), fmt::join(waiting, ", ")));
 }
 
 /// A folder is one of ours where it is empty, or has our lock and nothing that we do not make.
@@ -118,6 +158,7 @@ RunFolder::RunFolder(std::filesystem::path folder, RunId run, const std::string&
   } catch (const Error& error) {  // a run's word that is damaged is no word of this run
     if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kInvalid) throw;
   }
+  if (before != run) require_fetched(folder_);
   remove_whole(folder_ / "left.json");
   if (before == run) return;
   is_new_ = true;
@@ -149,16 +190,22 @@ bool remove_if_fetched(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "left.json", error)) return false;
   const OwnedFd lock = try_lock(folder);
   if (!lock || !std::filesystem::exists(folder / "left.json", error)) return false;
-  const nlohmann::json left = parse_json(read_text_file(folder / "left.json", kMostRunBytes));
-  const JsonFields fields(left, (folder / "left.json").string(), ErrorCode::kCorrupt);
-  for (const std::int64_t part : fields.wholes("partitions", 0, INT32_MAX))
-    for (const nlohmann::json& table : fields.list("tables")) {
-      const LayerName name{.table = table.at(0).get<std::string>(),
-                           .node_type = table.at(1).get<std::string>()};
-      if (!std::filesystem::exists(fetched_path(folder, name, static_cast<int>(part)), error)) return false;
-    }
+  if (!yet_to_fetch(folder).empty()) return false;
   remove_run(folder);
   return true;
+}
+
+void wait_until_fetched(const std::filesystem::path& folder, RunId run, std::chrono::milliseconds deadline,
+                        const std::function<void()>& while_waiting) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  const auto is_left = [&] {
+    const std::optional<RunId> there = run_of(folder);
+    return there && *there != run && !yet_to_fetch(folder).empty();
+  };
+  while (is_left() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (while_waiting) while_waiting();
+  }
 }
 
 RunState run_state(const std::filesystem::path& folder, RunId run) {

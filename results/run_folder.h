@@ -9,8 +9,10 @@
 //   fetched/    <table>/<node type>.p<partition>: who has that partition needs no more of the table's rows
 //   left.json   of a run that is over: who has not yet fetched what; the last note about it removes the rows
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,8 +25,9 @@ class RunFolder {
  public:
   /// Takes the folder for a run, which goes on with what an earlier process of the same run left, and removes
   /// what another run left. `about` is a JSON object, for people, of what decides the run. Makes the folder.
-  /// Throws kBusy where another process computes there, kInvalid where the folder has files that are none of
-  /// a run, kIo or kNoSpace.
+  /// Throws kBusy where another process computes there, or other machines have yet to fetch what another run
+  /// left them (wait_until_fetched), kInvalid where the folder has files that are none of a run, kIo or
+  /// kNoSpace.
   RunFolder(std::filesystem::path folder, RunId run, const std::string& about, Sync sync = Sync::kYes);
 
   const std::filesystem::path& path() const { return folder_; }
@@ -64,6 +67,10 @@ void note_fetched(const std::filesystem::path& folder, const LayerName& name, in
 bool was_removed(const std::filesystem::path& folder, const LayerName& name);
 /// Removes what a run that is over has left, once all have fetched it. Returns whether nothing is left.
 bool remove_if_fetched(const std::filesystem::path& folder);
+/// Waits until other machines have fetched what another run than this one, which is over, has left them in
+/// the folder, but not longer than the deadline. `while_waiting` is called often; what it throws leaves.
+void wait_until_fetched(const std::filesystem::path& folder, RunId run, std::chrono::milliseconds deadline,
+                        const std::function<void()>& while_waiting = {});
 /// Returns the rows of a folder's run, for who only reads them.
 LayerFolder layers_of(const std::filesystem::path& folder, RunId run);
 

@@ -4,8 +4,10 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -109,16 +111,18 @@ class Machines {
     GivenOptions given(dict);
     PeerOptions options = peer_options(given);
     given.require_all_taken();
+    deadline_ = options.deadline;
     const nb::gil_scoped_release released;
     dataset_ = open_partitions(folder, options, PeersAt::kKnown);
     if (dataset_->whole()) return;
-    require_valid(!options.peers.empty(),
-                  "partitions are given without peers; name the servers (HOST:PORT) of the machines that "
-                  "have the others");
     peers_ =
         std::make_unique<ResultsPeers>(dataset_->meta(), dataset_->partitions(), options, look_for_signals);
   }
 
+  void wait_until_fetched(const std::string& folder, const std::string& run) const {
+    const nb::gil_scoped_release released;
+    hopfeed::wait_until_fetched(folder, run_id_of(run), deadline_, look_for_signals);
+  }
   std::vector<int> partitions() const { return dataset_->partitions(); }
 
   Boundary boundary(int node_type, const std::vector<int>& edge_types) const {
@@ -176,6 +180,7 @@ class Machines {
     return fetched;
   }
 
+  std::chrono::milliseconds deadline_{0};
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<ResultsPeers> peers_;
 };
@@ -223,6 +228,8 @@ void bind_inference(nb::module_& module) {
            nb::arg("boundary"), nb::arg("attribute"))
       .def("fetch_layer", &Machines::fetch_layer, nb::arg("folder"), nb::arg("table"), nb::arg("boundary"),
            nb::arg("row_bytes"), "Waits for rows while they are computed.")
+      .def("wait_until_fetched", &Machines::wait_until_fetched, nb::arg("folder"), nb::arg("run"),
+           "Waits, not for longer than the deadline, until others have what another run has left them.")
       .def("note_fetched", &Machines::note_fetched, nb::arg("folder"), nb::arg("table"));
 }
 

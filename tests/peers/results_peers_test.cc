@@ -202,19 +202,32 @@ TEST_F(ResultsOfPeers, ARunThatIsStartedWithinTheDeadline_IsWaitedFor) {
 }
 
 // F65
-TEST_F(ResultsOfPeers, AnotherRunThere_IsOneLineAtOnce) {
+TEST_F(ResultsOfPeers, AnotherRunThere_IsOneLineAfterTheDeadline) {
   const Server server(server_of(1, run_));
   const std::string address = server.address().to_text();
-  const std::unique_ptr<ResultsPeers> other = peers({address});
+  const std::unique_ptr<ResultsPeers> other = peers({address}, 300ms);
   const std::string line =
       "invalid: " + address +
-      " computes another run (model, options, dataset, Torch or processor differ); start "
-      "the same run on all machines";
-  {
-    const RunFolder folder(run_, kOtherRun, "{}");
-    write_all(folder);
-    EXPECT_EQ(error_of_fetch(*other), line);
-  }
+      " computes another run (model, options, dataset, Torch or processor differ), for 300 ms "
+      "(peer_deadline); start the same run on all machines";
+  const RunFolder folder(run_, kOtherRun, "{}");
+  write_all(folder);
+  EXPECT_EQ(error_of_fetch(*other), line);
+}
+
+// F65
+TEST_F(ResultsOfPeers, AnEarlierRunThatEndsWithinTheDeadline_IsWaitedFor) {
+  const Server server(server_of(1, run_));
+  const std::unique_ptr<ResultsPeers> other = peers({server.address().to_text()});
+  std::optional<RunFolder> folder(std::in_place, run_, kOtherRun, "{}");
+  write_all(*folder);
+  std::jthread run([&] {
+    std::this_thread::sleep_for(300ms);
+    folder.reset();
+    folder.emplace(run_, kThisRun, "{}");
+    write_all(*folder);
+  });
+  expect_rows(*other, every(1));
 }
 
 // F66

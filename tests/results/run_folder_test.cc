@@ -2,9 +2,13 @@
 // can tell whether anybody computes.
 #include "results/run_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
@@ -38,6 +42,42 @@ TEST_F(RunFolders, TheSameRunGoesOn_AnotherBeginsAnew) {
   { EXPECT_TRUE(RunFolder(path, kOne, "{}").layers().has(kName, 0, 0)); }
   { EXPECT_FALSE(RunFolder(path, kOther, "{}").layers().has(kName, 0, 0)); }
   EXPECT_EQ(run_state(path, kOne), RunState::kAnotherIsOver);
+}
+
+TEST_F(RunFolders, WhatOthersHaveYetToFetchStaysFromAnotherRun) {
+  {
+    const RunFolder folder(path, kOne, "{}");
+    write_a_shard(folder);
+    folder.leave({kName}, {1, 2});
+  }
+  note_fetched(path, kName, 1);
+  expect_refused([&] { RunFolder(path, kOther, "{}"); },
+                 path.string() + " has rows of an earlier run, which the machine with partition 2 has yet",
+                 ErrorCode::kBusy);
+  EXPECT_TRUE(std::filesystem::exists(layers_of(path, kOne).shard_path(kName, 0, 0)));
+  std::thread server([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    note_fetched(path, kName, 2);
+  });
+  wait_until_fetched(path, kOther, std::chrono::seconds(60));
+  server.join();
+  EXPECT_TRUE(RunFolder(path, kOther, "{}").is_new());
+}
+
+// F73
+TEST_F(RunFolders, AFolderWhoseRowsAServerRemovesIsWaitedFor) {
+  std::filesystem::create_directory(path);
+  const int file = ::open((path / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  ASSERT_EQ(::fcntl(file, F_OFD_SETLK, &lock), 0);
+  std::thread server([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    ::close(file);
+  });
+  EXPECT_TRUE(RunFolder(path, kOne, "{}").is_new());
+  server.join();
 }
 
 TEST_F(RunFolders, ReadersSeeWhetherItComputes) {

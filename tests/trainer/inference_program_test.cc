@@ -464,7 +464,7 @@ TEST_F(TwoMachines, APartitionThatNobodyComputesIsToldAfterTheDeadline) {
   EXPECT_FALSE(std::filesystem::exists(path("s0/manifest.json")));
 }
 
-TEST_F(TwoMachines, AnotherRunBesideIsRefusedAtOnce) {
+TEST_F(TwoMachines, AnotherRunBesideIsRefused) {
   train();
   for (const int machine : {0, 1}) start_server(machine);
   ASSERT_EQ(run_program(nodes({"--out", text("other"), "--seed", "9"})).status, 0);

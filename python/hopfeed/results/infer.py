@@ -253,13 +253,11 @@ def _compute(out: Path, work: Path, layers: Any, dataset: Dataset, options: _Opt
         inputs = {value: _input(graph, value.node_type, options.x, dtype) for value in model.inputs()}
         made = _trial(model, graph, inputs, device, dtype)
         rows = _of_rows(graph, model, options, device)
-        signature = rows | {
-            "nodes": digest_of([list(wanted.items())]), "memory": options.memory, "name": options.name, "file_format": options.format,
-            "dtype": options.dtype, "partitions": graph.parts,
-        }  # fmt: skip
+        results = rows | {"nodes": digest_of([list(wanted.items())]), "name": options.name, "file_format": options.format, "dtype": options.dtype}
+        signature = results | {"partitions": graph.parts, "memory": options.memory}  # of the work: where its files begin
         if options.overwrite:
             _clear(out, work)
-        finished = _is_finished(out, digest_of([signature])[:16])
+        finished = _is_finished(out, digest_of([results])[:16], graph.parts)
         run = Run(model, graph, work, options.layers or work / ROWS, out, files, made, outputs, dtype)
         if not finished:
             run.prepare({value: given.width for value, given in (*inputs.items(), *made.items())}, options.memory)
@@ -270,7 +268,7 @@ def _compute(out: Path, work: Path, layers: Any, dataset: Dataset, options: _Opt
             with run.tables(digest_of([rows]), signature, keep, options.overwrite) as tables:
                 if not finished:
                     shards = _run(run, inputs, tables, device, options)
-                    files.json(out / MANIFEST, _manifest(graph, model, outputs, made, options, signature, shards))
+                    files.json(out / MANIFEST, _manifest(graph, model, outputs, made, options, results, shards))
                 tables.close([] if finished and tables.is_new else run.shared())
     _finish(out, work)
 
@@ -288,12 +286,16 @@ def _of_rows(graph: Any, model: Any, options: _Options, device: torch.device) ->
     }  # fmt: skip
 
 
-def _is_finished(out: Path, run: str) -> bool:
+def _is_finished(out: Path, run: str, parts: list[int]) -> bool:
     """Raises ``InvalidError`` where another run has."""
     before = read_json(out / MANIFEST)
-    if before is not None and before.get("run") != run:
+    if before is None:
+        return False
+    if before.get("run") != run:
         raise InvalidError(f"out={str(out)!r} has the results of another run; give overwrite=True, or another folder")
-    return before is not None
+    if before.get("partitions") != parts:
+        raise InvalidError(f"out={str(out)!r} has the results of partitions {before.get('partitions')}, and here are {parts}; give each machine its own folder")
+    return True
 
 
 def _run(run: Any, inputs: dict[Any, Any], tables: Any, device: torch.device, options: _Options) -> list[dict[str, Any]]:
@@ -314,7 +316,7 @@ def _run(run: Any, inputs: dict[Any, Any], tables: Any, device: torch.device, op
 
 
 def _manifest(
-    graph: Any, model: Any, outputs: Mapping[str, Output], made: Mapping[Any, Any], options: _Options, signature: Mapping[str, Any], shards: list[dict[str, Any]]
+    graph: Any, model: Any, outputs: Mapping[str, Output], made: Mapping[Any, Any], options: _Options, run: Mapping[str, Any], shards: list[dict[str, Any]]
 ) -> dict[str, Any]:
     from hopfeed.results.signature import digest_of
 
@@ -324,10 +326,10 @@ def _manifest(
         for name, output in outputs.items()
     ]
     return {
-        "format": FORMAT, "version": VERSION, "run": digest_of([signature])[:16], "dataset": dataset.name, "fingerprint": dataset.fingerprint,
+        "format": FORMAT, "version": VERSION, "run": digest_of([run])[:16], "dataset": dataset.name, "fingerprint": dataset.fingerprint,
         "dtype": options.dtype, "file_format": options.format, "partitions": graph.parts,
         "outputs": [{"name": options.name, "node_types": node_types}], "shards": [{"output": options.name, **shard} for shard in shards],
-        "made_by": f"hopfeed {__version__}", "torch": signature["torch"], "processor": signature["processor"],
+        "made_by": f"hopfeed {__version__}", "torch": run["torch"], "processor": run["processor"],
     }  # fmt: skip
 
 

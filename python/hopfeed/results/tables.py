@@ -32,13 +32,15 @@ class Tables:
         anew: forgets what an earlier process of the run has left.
 
     Raises:
-        BusyError: another run computes there; InvalidError: it has files that no run has made.
+        BusyError: another run computes there, or other machines have yet to fetch what one has left them; InvalidError: it has files that no run has made.
     """
 
     def __init__(self, graph: Graph, folder: Path, run: str, about: Mapping[str, Any], sync: bool, anew: bool) -> None:
         def taken() -> _core.RunFolder:
             return _core.RunFolder(str(folder), run, json.dumps(dict(about)), sync)
 
+        if graph.machines and graph.others:
+            graph.machines.wait_until_fetched(str(folder), run)
         self._graph, self._folder = graph, taken()
         if anew and not self._folder.is_new:
             self._folder.close([], [])
