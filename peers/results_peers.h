@@ -27,10 +27,10 @@ class ResultsPeers final : public BoundaryPeers {
                std::function<void()> while_waiting = {});
 
   /// Rows are asked for in blocks of some 8 MiB, several at a time. While the run there computes what is
-  /// asked for, it is waited for without an end. Any thread. Throws, where for options.deadline nobody computes
-  /// it there: kTimeout naming partition and server, also where no server answers, kInvalid naming the server
-  /// where another run is computed, as an earlier one that is not yet over may be. Throws kCorrupt naming it,
-  /// and what it refused.
+  /// asked for, it is waited for without an end. Any thread. Throws, where for options.deadline nobody
+  /// computes it there: kTimeout naming partition and server, also where no server answers, kInvalid naming
+  /// the server where another run is computed, as an earlier one that is not yet over may be. Throws kCorrupt
+  /// naming it, and what it refused.
   void fetch(RunId run, const LayerName& name, int partition, std::span<const std::uint32_t> rows,
              std::int64_t row_bytes, std::byte* out) override;
   /// Tells the server of each other partition, and waits until it has noted it. Who cannot be told, is not:

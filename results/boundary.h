@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/dataset/dataset.h"
 #include "core/base/ranked_set.h"
+#include "core/dataset/dataset.h"
 #include "results/run_folder.h"
 
 namespace hopfeed {

@@ -85,8 +85,8 @@ def infer(
             loaders take them.
 
     Returns:
-        Results: of the folder; over several machines, of this machine's partitions. Without ``out`` a tensor, a row for each node in the order of original ids (or of ``nodes``); a
-        dict of such by node type where layers are of several types.
+        Results: of the folder; over several machines, of this machine's partitions. Without ``out`` a tensor, a row for each node in
+        the order of original ids (or of ``nodes``); a dict of such by node type where layers are of several types.
 
     Raises:
         InvalidError, NotFoundError, UnsupportedError: an argument, or a layer that cannot be computed by blocks; it is named.
