@@ -32,7 +32,7 @@ enum class ResultsSays : std::uint64_t {
   kRows = 1,        // here they are
   kNotYet = 2,      // the run computes; ask again
   kNobody = 3,      // some are not there, and nobody computes them
-  kAnotherRun = 4,  // the folder is another run's
+  kAnotherRun = 4,  // another run computes there now
   kNoted = 5,
 };
 
