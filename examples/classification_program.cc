@@ -205,7 +205,9 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
               "that it is beside (--data), so that fewer rows come from other machines",
               {.one_of = {"even", "local"}});
   add_cores_option(line, a.process);
-  line.option("--threads", a.process.threads, "Threads of each trainer while training",
+  line.option("--threads", a.process.threads,
+              "Threads of each trainer while training; with --model of the inference (without: one for each "
+              "core)",
               {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the model on features alone");
   line.option("--validate", a.validate,
@@ -241,13 +243,8 @@ void take_options(ClassificationArguments& a) {
 }
 
 void run_inference(const ClassificationArguments& a) {
-  JsonReport report(a.process.json);
-  if (ranks_here().rank != 0) return;  // one process of a machine computes its partitions
-  const torch::Device device = device_of(a.process);
-  cpu_set_t cores;
-  sched_getaffinity(0, sizeof cores, &cores);
-  at::set_num_threads(CPU_COUNT(&cores));
-  report.write({{"inference", infer(a.inference, inference_task(a, a.training, a.inference.model, device))}});
+  infer_alone(a.inference, a.process,
+              [&](torch::Device device) { return inference_task(a, a.training, a.inference.model, device); });
 }
 
 ModelRun features_alone(TrainingOptions training) {
@@ -298,8 +295,7 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   }
   finish_trace(trace.get(), world);
 
-  sched_setaffinity(0, sizeof all_cores,
-                    &all_cores);  // who does not compute waits: inference may use the machine
+  sched_setaffinity(0, sizeof all_cores, &all_cores);  // who does not compute waits: inference may use them
   at::set_num_threads(CPU_COUNT(&all_cores));
   const TrainingOptions& main = models.back().training;
   RunReport report{.dataset = meta_of(main).name,

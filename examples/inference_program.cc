@@ -1,6 +1,7 @@
 // See inference_program.h.
 #include "examples/inference_program.h"
 
+#include <sched.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -348,11 +349,9 @@ class Inference {
           stderr,
           "layers stay in %s until the other machines have fetched them; hopfeed-server removes them then\n",
           a_.results.c_str());
-    return {{"run", to_text(inference.run_id())},
-            {"seconds", seconds},
-            {"written", std::move(written)},
-            {"format", a_.format},
-            {"partitions", dataset_->partitions()}};
+    return {
+        {"run", to_text(inference.run_id())}, {"seconds", seconds},  {"threads", task_.threads},
+        {"written", std::move(written)},      {"format", a_.format}, {"partitions", dataset_->partitions()}};
   }
 
   const InferenceArguments& a_;
@@ -392,6 +391,7 @@ class ModelEverywhere {
 }  // namespace
 
 void add_options(CommandLine& line, InferenceArguments& a) {
+  a.line = &line;
   line.flag(
       "--infer", a.infer,
       "Compute every node's rows, exactly, and write them (--write); behind the training, or alone with "
@@ -455,8 +455,16 @@ void check(const InferenceArguments& a, const CheckedBeside& beside) {
     run_python({.module = kResultsModule, .what = "--format parquet", .words = {"check"}});
 }
 
-nlohmann::json infer(const InferenceArguments& arguments, const InferenceTask& task) {
-  return Inference(arguments, task).run();
+void infer_alone(const InferenceArguments& arguments, const ProcessArguments& process,
+                 const std::function<InferenceTask(torch::Device)>& task) {
+  JsonReport report(process.json);
+  const LocalRanks local = local_ranks();
+  if (local.known && local.rank != 0) return;  // one process of a machine computes its partitions
+  const cpu_set_t cores = cores_of_run(process.cores);
+  sched_setaffinity(0, sizeof cores, &cores);
+  const torch::Device device = device_of(process);
+  at::set_num_threads(arguments.line->given("--threads") ? process.threads : CPU_COUNT(&cores));
+  report.write({{"inference", Inference(arguments, task(device)).run()}});
 }
 
 nlohmann::json infer_together(World& world, const InferenceArguments& arguments, InferenceTask task) {
@@ -465,7 +473,8 @@ nlohmann::json infer_together(World& world, const InferenceArguments& arguments,
   const ModelEverywhere model(world, task.model, computes);
   task.model = model.path();
   nlohmann::json report;
-  do_together(world, computes ? std::function<void()>([&] { report = infer(arguments, task); }) : nullptr);
+  do_together(world,
+              computes ? std::function<void()>([&] { report = Inference(arguments, task).run(); }) : nullptr);
   return report;
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/dataset/dataset.h"
 #include "core/program/command_line.h"
+#include "examples/training_process.h"
 #include "peers/peer_options.h"
 #include "trainer/inference_plan.h"
 #include "trainer/model_description.h"
@@ -25,6 +26,7 @@ struct InferenceArguments {
   std::filesystem::path model, results, trained_on;
   std::string write, nodes, state, format = "npy";
   std::size_t memory = std::size_t{4} << 30;
+  const CommandLine* line = nullptr;  // that they were added to
 
   /// Returns whether nothing is trained: the model is that of --model.
   bool alone() const { return infer && !model.empty(); }
@@ -59,9 +61,11 @@ struct CheckedBeside {
 /// Throws kInvalid where options do not go together, before anything is opened or trained.
 void check(const InferenceArguments& arguments, const CheckedBeside& beside);
 
-/// Infers and writes. Returns what the summary says of it; tells what it does on standard error.
-nlohmann::json infer(const InferenceArguments& arguments, const InferenceTask& task);
-/// The same behind a training, whose ranks call it together: rank 0 infers, or, over partitions, one rank of
+/// Infers with --model and writes, and trains nothing: on the cores of --cores, with --threads or a thread for
+/// each of them. Of a machine's ranks the first does it. Tells what it does on standard error, and in --json.
+void infer_alone(const InferenceArguments& arguments, const ProcessArguments& process,
+                 const std::function<InferenceTask(torch::Device)>& task);
+/// Infers behind a training, whose ranks call it together: rank 0 infers, or, over partitions, one rank of
 /// each machine; the others wait. `task.model` is a file of rank 0. Returns what this rank's summary says.
 nlohmann::json infer_together(World& world, const InferenceArguments& arguments, InferenceTask task);
 

@@ -70,7 +70,9 @@ void add_options(CommandLine& line, Arguments& a) {
   a.from_line.add(line,
                   {"workers", "graph mode", "gpu graph cache", "gpu cache", "partitions", "check finite"});
   add_cores_option(line, a.process);
-  line.option("--threads", a.process.threads, "Threads of each trainer", {.min = 1, .max = 1024});
+  line.option("--threads", a.process.threads,
+              "Threads of each trainer; with --model of the inference (without: one for each core)",
+              {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the classifier without the graph");
   add_options(line, a.inference);
   add_checkpoint_options(line, t.checkpoint_every, t.keep);
@@ -194,14 +196,8 @@ InferenceTask inference_task(const Arguments& a, const std::filesystem::path& mo
 }
 
 void run_inference(const Arguments& a) {
-  JsonReport report(a.process.json);
-  const LocalRanks local = local_ranks();
-  if (local.known && local.rank != 0) return;  // one process of a machine computes its partitions
-  cpu_set_t cores;
-  sched_getaffinity(0, sizeof cores, &cores);
-  at::set_num_threads(CPU_COUNT(&cores));
-  report.write(
-      {{"inference", infer(a.inference, inference_task(a, a.inference.model, device_of(a.process)))}});
+  infer_alone(a.inference, a.process,
+              [&](torch::Device device) { return inference_task(a, a.inference.model, device); });
 }
 
 void run(Arguments& a) {
@@ -246,7 +242,7 @@ void run(Arguments& a) {
   for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run, report));
   nlohmann::json json = to_json(report);
   if (world.rank() == 0) std::fputs(to_table(report).c_str(), stdout);
-  sched_setaffinity(0, sizeof all_cores, &all_cores);  // who does not compute waits: it may use the machine
+  sched_setaffinity(0, sizeof all_cores, &all_cores);  // who does not compute waits: it may use them
   at::set_num_threads(CPU_COUNT(&all_cores));
   try {
     if (a.inference.infer)

@@ -102,17 +102,23 @@ std::string four_decimals(double value) {
   return text;
 }
 
+cpu_set_t cores_of_run(const std::vector<int>& cores) {
+  cpu_set_t own, named;
+  CPU_ZERO(&own);
+  CPU_ZERO(&named);
+  sched_getaffinity(0, sizeof own, &own);
+  for (const int core : cores) {
+    if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(core, &own))
+      throw Error(ErrorCode::kInvalid, "--cores: this process may not use core " + std::to_string(core));
+    CPU_SET(core, &named);
+  }
+  return cores.empty() ? own : named;
+}
+
 cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
-  cpu_set_t before;
-  CPU_ZERO(&before);
-  sched_getaffinity(0, sizeof before, &before);
+  const cpu_set_t all = cores_of_run(cores);
   // Over servers nobody samples here.
   CoreQuery query = query_cores(loader.dataset.empty() ? 0 : static_cast<int>(loader.execution.num_workers));
-  for (const int core : cores) {
-    if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(core, &before)) {
-      throw Error(ErrorCode::kInvalid, "--cores: this process may not use core " + std::to_string(core));
-    }
-  }
   if (!cores.empty()) query.cores = cores;
   const CorePlan plan = plan_cores(query);
   cpu_set_t mine;
@@ -122,7 +128,7 @@ cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
   for (const std::vector<int>& worker : plan.workers) {
     if (worker.size() == 1) loader.execution.cores.push_back(worker.front());
   }
-  return before;
+  return all;
 }
 
 TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World& world,

@@ -1,6 +1,9 @@
 // --infer as a user gives it: behind a training and alone, for node and link models, what it leaves, what it
 // says to bad input, and the same files after kills at any moment.
+#include <sched.h>
+
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <random>
 #include <thread>
@@ -84,6 +87,43 @@ TEST_F(InferenceProgram, BehindATrainingAndAloneItWritesTheSameFiles) {
     const float* const row = scores.as<float>().data() + i * 4;
     ASSERT_EQ(classes.as<std::int64_t>()[static_cast<std::size_t>(i)], std::max_element(row, row + 4) - row);
   }
+}
+
+TEST_F(InferenceProgram, StaysOnTheCoresItIsGiven_WithTheThreadsItIsGiven) {
+  cpu_set_t all;
+  sched_getaffinity(0, sizeof all, &all);
+  int core = 0;
+  while (!CPU_ISSET(core, &all)) ++core;
+  const auto threads = [&](const std::string& report) {
+    return read_json(path(report)).at("inference").at("threads").get<int>();
+  };
+  const ProgramResult behind =
+      run_program(nodes({"--out", text("out"), "--cores", std::to_string(core), "--threads", "2", "--infer",
+                         "--write", "scores=" + text("s1")}));
+  ASSERT_EQ(behind.status, 0) << behind.output;
+  EXPECT_EQ(threads("out/summary.json"), 1);
+  const auto alone = [&](const Words& more) {
+    std::filesystem::remove_all(path("s2"));
+    Words words = infer({"--write", "scores=" + text("s2"), "--json", text("report.json")});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  ASSERT_EQ(run_program(alone({})).status, 0);
+  EXPECT_EQ(threads("report.json"), CPU_COUNT(&all));
+  ASSERT_EQ(run_program(alone({"--threads", "3"})).status, 0);
+  EXPECT_EQ(threads("report.json"), 3);
+  expect_refused(run_program(alone({"--cores", "1023"})), "node_classification",
+                 "--cores: this process may not use core 1023");
+  testing::BackgroundProgram running(alone({"--cores", std::to_string(core)}));
+  bool seen = false;
+  for (int status = -1; status < 0; status = running.wait(1ms)) {
+    std::ifstream lines("/proc/" + std::to_string(running.pid()) + "/status");
+    for (std::string line; std::getline(lines, line);)
+      seen = seen || line == "Cpus_allowed_list:\t" + std::to_string(core);
+  }
+  EXPECT_TRUE(seen || CPU_COUNT(&all) == 1) << "it ran on other cores too";
+  EXPECT_EQ(threads("report.json"), 1);
+  EXPECT_EQ(results_in(path("s1")), results_in(path("s2")));
 }
 
 TEST_F(InferenceProgram, SharesHalvesAndSomeNodes) {
