@@ -227,13 +227,13 @@ void take_options(ClassificationArguments& a) {
   a.servers.check(a.training.loader.dataset);
   if (a.servers.remote()) a.from_line.refuse_of_workers();
   a.from_line.take();
-  a.owners.take(a.training.loader, a.training.out);
-  a.training.loader.batch.validate();
-  a.training.local_seeds = a.deal == "local";
   check(a.inference, {.remote = a.servers.remote(),
                       .peers = a.training.loader.execution.partitions.on(),
                       .data = a.training.loader.dataset,
                       .out = a.training.out});
+  a.owners.take(a.training.loader, a.training.out);
+  a.training.loader.batch.validate();
+  a.training.local_seeds = a.deal == "local";
   require_valid(a.validate == "sampled" || exact_is_possible(a, a.training),
                 a.servers.remote()
                     ? "--validate exact reads the whole graph, which --servers do not give; use --data"

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "core/base/error.h"
@@ -33,6 +34,34 @@ namespace hopfeed {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Options that go with --model alone. The last few are of launchers' ranks, of which the first computes.
+constexpr std::string_view kOfInference[] = {
+    "--data",          "--servers",   "--infer",         "--model",
+    "--trained-on",    "--state",     "--write",         "--format",
+    "--nodes",         "--softmax",   "--float16",       "--memory",
+    "--results",       "--overwrite", "--check-finite",  "--cores",
+    "--threads",       "--device",    "--deterministic", "--json",
+    "--partitions",    "--peers",     "--replicas",      "--peer-token-file",
+    "--peer-ca",       "--peer-cert", "--peer-key",      "--peer-connect-timeout",
+    "--peer-deadline", "--trainers",  "--backend",       "--timeout"};
+/// Options that say what a model is, for files that do not say it themselves.
+constexpr std::string_view kOfModel[] = {"--fanouts",   "--edge-fanouts", "--hops",    "--node-type",
+                                         "--edge-type", "--hidden",       "--dropout", "--seed"};
+
+/// Options that were given and are among neither of these.
+void refuse_of_training(const CommandLine& line) {
+  for (const std::string& option : line.given_options())
+    require_valid(std::ranges::count(kOfInference, option) + std::ranges::count(kOfModel, option) > 0,
+                  option + " goes with a training, and --model trains nothing; leave one of them out");
+}
+
+void refuse_of_model(const CommandLine& line, const fs::path& file) {
+  for (const std::string& option : line.given_options())
+    require_valid(
+        std::ranges::count(kOfModel, option) == 0,
+        option + " goes with a training, and " + file.string() + " says what its model is; leave it out");
+}
 
 /// "a=X,b=Y" by name, in the order given.
 std::vector<std::pair<std::string, std::string>> parse_pairs(const std::string& text, const char* option) {
@@ -272,6 +301,7 @@ class Inference {
                    task_.model.c_str());
       return task_.of_flags;
     }
+    if (a_.alone()) refuse_of_model(*a_.line, task_.model);
     require_valid(
         model.kind == task_.kind,
         task_.model.string() + " is a model of " + model.kind + ", and this program infers models of " +
@@ -439,6 +469,7 @@ void check(const InferenceArguments& a, const CheckedBeside& beside) {
   require_valid(!remote,
                 "--infer reads the whole graph, which --servers do not give; run it with --data on a "
                 "machine that has the dataset, or some of its partitions (--peers)");
+  if (a.alone()) refuse_of_training(*a.line);
   require_valid(!a.write.empty(), "--infer needs --write, as embeddings=DIR,scores=DIR");
   require_valid(!a.model.empty() || !out.empty(),
                 "--infer needs a model: --model FILE, or --out where it follows a training");

@@ -28,6 +28,7 @@ std::vector<std::string> with_launch_environment(std::vector<std::string> words,
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty() && has(option) && !names(words, option)) words.insert(words.end(), {option, value});
   };
+  const bool trains = !names(words, "--model");
   const std::string data = variable("HOPFEED_DATA"), peers = variable("HOPFEED_PEERS"),
                     servers = variable("HOPFEED_SERVERS");
   if (!names(words, "--data") && !names(words, "--servers") && (!data.empty() || !servers.empty())) {
@@ -41,10 +42,10 @@ std::vector<std::string> with_launch_environment(std::vector<std::string> words,
       add(here ? "--peer-token-file" : "--token-file", variable("HOPFEED_TOKEN_FILE"));
       add(here ? "--peer-ca" : "--tls-ca", variable("HOPFEED_TLS_CA"));
     }
-    add("--owners", variable("HOPFEED_OWNERS"));
+    if (trains) add("--owners", variable("HOPFEED_OWNERS"));
   }
   const std::string restart = variable("HOPFEED_RESTART");
-  if (!restart.empty() && restart != "0" && has("--resume") && !names(words, "--resume"))
+  if (trains && !restart.empty() && restart != "0" && has("--resume") && !names(words, "--resume"))
     words.emplace_back("--resume");
   return words;
 }

@@ -314,6 +314,12 @@ bool CommandLine::given(const std::string& option) const {
   return found != nullptr && found->count() > 0;
 }
 
+std::vector<std::string> CommandLine::given_options() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app_->cli->parse_order()) names.push_back(option->get_name());
+  return names;
+}
+
 void CommandLine::refuse_outputs(const std::vector<std::string>& given) const {
   std::map<fs::path, std::string> taken;
   for (const Output& output : outputs_) {

@@ -96,6 +96,8 @@ class CommandLine {
   bool has(const std::string& option) const;
   /// Whether this option ("--seed") of this command was given. From parse() on.
   bool given(const std::string& option) const;
+  /// The options of this command that were given, in the order typed. From parse() on.
+  std::vector<std::string> given_options() const;
   /// False where --help was asked for, and shown. Throws kInvalid naming the option or argument.
   bool parse(int argc, char** argv);
   /// Does what was chosen. Throws kInvalid where a command is missing, or an output would come to lie in a

@@ -242,6 +242,43 @@ TEST_F(InferenceProgram, BadInputIsOneLine_AndNothingLooksFinished) {
   EXPECT_FALSE(std::filesystem::exists(path("s/manifest.json")));
 }
 
+TEST_F(InferenceProgram, OptionsOfATrainingAreRefusedWhereNothingIsTrained) {
+  train();
+  const auto refused = [&](const Words& more, const std::string& what) {
+    Words words = infer({"--write", "scores=" + text("s")});
+    words.insert(words.end(), more.begin(), more.end());
+    expect_refused(run_program(words), "node_classification", what);
+    EXPECT_FALSE(std::filesystem::exists(path("s/manifest.json")));
+  };
+  const std::string of_training = " goes with a training, and --model trains nothing; leave one of them out";
+  refused({"--epochs", "3"}, "--epochs" + of_training);
+  refused({"--no-baseline", "--epochs", "3"}, "--no-baseline" + of_training);
+  refused({"--lr=0.1"}, "--lr" + of_training);
+  refused({"--out", text("o")}, "--out" + of_training);
+  refused({"--resume"}, "--resume" + of_training);
+  refused({"--num-workers", "2"}, "--num-workers" + of_training);
+  refused({"--fanouts", "4,3"}, "--fanouts goes with a training, and " + text("out/model.pt") + " says what");
+  expect_refused(run_program({program("link_prediction"), "--data", text("data"), "--infer", "--model",
+                              text("out/model.pt"), "--write", "embeddings=" + text("s"), "--owners", "a:1"}),
+                 "link_prediction", "--owners" + of_training);
+}
+
+TEST_F(InferenceProgram, LaunchersMayStartIt) {
+  train();
+  Words words = infer({"--write", "scores=" + text("s"), "--trainers", "2", "--timeout", "60"});
+  for (const ProgramResult& result : trainer_tests::run_ranks(words, 2))
+    ASSERT_EQ(result.status, 0) << result.output;
+  const auto written = results_in(path("s"));
+  EXPECT_EQ(written.size(), 2U * 2 + 1);
+  std::filesystem::remove_all(path("s"));
+  std::erase(words, "--data");
+  std::erase(words, text("data"));
+  const ProgramResult launched = run_program(
+      words, {{"HOPFEED_DATA", text("data")}, {"HOPFEED_OWNERS", "servers"}, {"HOPFEED_RESTART", "1"}});
+  ASSERT_EQ(launched.status, 0) << launched.output;
+  EXPECT_EQ(results_in(path("s")), written);
+}
+
 TEST_F(InferenceProgram, TomorrowsGraphIsTold) {
   train();
   testing::TinyGraph graph =
