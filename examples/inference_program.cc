@@ -249,13 +249,16 @@ class Inference {
     inferred.rows_digest = rows.digest;
     wanted_ = wanted_nodes(a_, *dataset_, inferred.results);
     const fs::path layers = a_.results.empty() ? targets_.front().folder / ".layers" : a_.results;
+    const auto leave_if_asked = [&] {
+      if (stop_asked()) throw Interrupted{what_stays(layers)};
+    };
     std::optional<ResultsPeers> peers;
     require_valid(
         dataset_->whole() || !a_.results.empty(),
         "--infer over several machines needs --results, a folder that this machine's hopfeed-server "
         "--results serves to the others");
     if (!dataset_->whole())
-      peers.emplace(dataset_->meta(), dataset_->partitions(), task_.peers, [] { stop_if_asked(); });
+      peers.emplace(dataset_->meta(), dataset_->partitions(), task_.peers, leave_if_asked);
     std::optional<ProgressBar> bar;
     FullInference inference(inferred, *dataset_,
                             {.folder = layers,
@@ -265,7 +268,7 @@ class Inference {
                              .check_finite = task_.check_finite,
                              .peers = peers ? &*peers : nullptr,
                              .progress = [&](std::uint64_t done, std::uint64_t total) {
-                               stop_if_asked();
+                               leave_if_asked();
                                bar->set(done, total);
                              }});
     auto outputs = open_outputs(inference, inferred);
@@ -355,6 +358,12 @@ class Inference {
     std::fprintf(
         stderr, "inference takes up to %.1f MB of disk for layers in %s, and %.1f MB for its results\n",
         static_cast<double>(disk.layers) / 1e6, layers.c_str(), static_cast<double>(disk.results) / 1e6);
+  }
+
+  std::string what_stays(const fs::path& layers) const {
+    return "what is whole stays in " + layers.string() + ", and " +
+           (a_.alone() ? "the same command" : "--infer --model with the model.pt of --out") +
+           " goes on from it";
   }
 
   void to_format(const Target& target) const {

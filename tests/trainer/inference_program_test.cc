@@ -1,6 +1,7 @@
 // --infer as a user gives it: behind a training and alone, for node and link models, what it leaves, what it
 // says to bad input, and the same files after kills at any moment.
 #include <sched.h>
+#include <signal.h>
 
 #include <cmath>
 #include <fstream>
@@ -539,6 +540,32 @@ TEST_F(TwoMachines, APartitionThatNobodyComputesIsToldAfterTheDeadline) {
   EXPECT_NE(result.status, 0);
   EXPECT_NE(result.output.find("partition 1"), std::string::npos) << result.output;
   EXPECT_FALSE(std::filesystem::exists(path("s0/manifest.json")));
+}
+
+TEST_F(TwoMachines, AStoppedRunSaysThatItGoesOn_AndDoes) {
+  train();
+  const auto wanted = written_alone();
+  for (const int machine : {0, 1}) start_server(machine);
+  Words command{"/bin/sh", "-c", "exec \"$@\" 2> " + text("said"), "sh"};
+  const Words infers = infer_on(0);
+  command.insert(command.end(), infers.begin(), infers.end());
+  {
+    testing::BackgroundProgram running(command);  // it waits for machine 1, where nobody computes
+    while (!std::filesystem::exists(path("results0/layers"))) std::this_thread::sleep_for(10ms);
+    std::this_thread::sleep_for(300ms);
+    running.signal(SIGINT);
+    EXPECT_EQ(running.wait(20s), 130);
+  }
+  const std::string said = testing::file_bytes(path("said")),
+                    stays = "interrupted; what is whole stays in " + text("results0") +
+                            ", and the same command goes on from it";
+  EXPECT_NE(said.find(stays), std::string::npos) << said;
+  EXPECT_TRUE(std::filesystem::exists(path("results0/layers"))) << "it says so";
+  std::unique_ptr<testing::BackgroundProgram> running[2];
+  for (const int machine : {0, 1})
+    running[machine] = std::make_unique<testing::BackgroundProgram>(infer_on(machine));
+  for (const int machine : {0, 1}) ASSERT_EQ(running[machine]->wait(60s), 0);
+  EXPECT_EQ(written(), wanted);
 }
 
 TEST_F(TwoMachines, AnotherRunBesideIsRefused) {
