@@ -179,7 +179,10 @@ class WrittenOutput final : public ResultSink {
     return folder_.options().name == "embeddings" ? Kind::kEmbeddings : Kind::kScores;
   }
   bool finished() const override { return folder_.finished(); }
-  std::uint64_t disk_bytes() const override { return finished() ? 0 : folder_.bytes(); }
+  ResultDisk disk() const override {
+    if (finished()) return {};
+    return {.folder = folder_.options().folder, .bytes = folder_.bytes(), .written = folder_.written()};
+  }
   void take(const ResultRows& rows) override {
     const auto type = std::find_if(folder_.types().begin(), folder_.types().end(),
                                    [&](const OutputType& t) { return t.node_type == rows.node_type; });

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/base/atomic_file.h"
+#include "core/base/disk_room.h"
 #include "core/base/error.h"
 #include "core/base/half_floats.h"
 #include "core/base/json_text.h"
@@ -231,17 +232,30 @@ std::uint64_t OutputFolder::bytes() const {
   std::uint64_t bytes = 0;
   for (const OutputType& type : types_) {
     const auto& keys = keys_[static_cast<std::size_t>(type.node_type)];
+    const bool texts = keys && keys->type() == KeyType::kString;
     std::uint64_t a_row = static_cast<std::uint64_t>(type.width) * element_bytes(options_.type) + 8;
     if (keys) a_row += keys->type() == KeyType::kUuid ? kUuidBytes : 8;
     const NodeTypeMeta& node = dataset_.meta().node_types[static_cast<std::size_t>(type.node_type)];
     for (const int part : dataset_.partitions()) {
       const auto p = static_cast<std::size_t>(part);
-      bytes += static_cast<std::uint64_t>(node.partition_offsets[p + 1] - node.partition_offsets[p]) * a_row;
+      const std::int64_t rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
+      if (type.wanted == nullptr && !texts) {
+        bytes += static_cast<std::uint64_t>(rows) * a_row;
+        continue;
+      }
+      const OriginalIds ids = dataset_.original_ids(type.node_type, part);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const std::int64_t id = ids.first[row * ids.stride];
+        if (id < 0 || id >= node.count) continue;  // write() says so
+        if (type.wanted != nullptr && !(*type.wanted)[static_cast<std::size_t>(id)]) continue;
+        bytes += a_row + (texts ? keys->bytes(id).size() : 0);
+      }
     }
-    if (keys) bytes += keys->all_bytes().size();
   }
   return bytes;
 }
+
+std::uint64_t OutputFolder::written() const { return bytes_in(options_.folder / options_.name); }
 
 OutputFolder::File OutputFolder::put(const std::string& kind, const std::string& path,
                                      const std::string& descr, const std::vector<std::int64_t>& shape,

@@ -50,8 +50,9 @@ class OutputFolder {
   std::int64_t rows() const { return rows_; }
   const OutputOptions& options() const { return options_; }
   const std::vector<OutputType>& types() const { return types_; }
-  /// Returns how many bytes its files take at most.
+  /// Returns how many bytes its rows, ids and keys take, and how many of an earlier process are there.
   std::uint64_t bytes() const;
+  std::uint64_t written() const;
 
   /// Writes rows of a type: the `number`-th shard of a partition, its rows from `first` on, float32 (or
   /// int64) and `width` of them each. Files that are there already stay as they are.

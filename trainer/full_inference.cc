@@ -1,10 +1,12 @@
 // See full_inference.h.
 #include "trainer/full_inference.h"
 
+#include <sys/stat.h>
 #include <torch/version.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <fstream>
 #include <future>
@@ -58,13 +60,10 @@ class RunHash {
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
 };
 
-std::uint64_t bytes_in(const std::filesystem::path& folder) {
-  std::uint64_t bytes = 0;
-  std::error_code error;
-  for (std::filesystem::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error))
-    if (entry->is_regular_file(error)) bytes += entry->file_size(error);
-  return bytes;
+/// The number of a folder's file system; 0 where that is not told.
+dev_t disk_of(const std::filesystem::path& folder) {
+  struct stat status;
+  return ::stat(folder.c_str(), &status) == 0 ? status.st_dev : 0;
 }
 
 }  // namespace
@@ -164,13 +163,14 @@ struct FullInference::Impl {
   }
 
   // ---- which stages are left
+  bool takes(const ResultSink& sink, std::size_t table) const {
+    const auto& tables = sink.kind() == ResultSink::Kind::kScores ? plan.scores : plan.embeddings;
+    return !sink.finished() && std::find(tables.begin(), tables.end(), table) != tables.end();
+  }
   std::vector<ResultSink*> sinks_of(std::size_t table) const {
     std::vector<ResultSink*> found;
-    for (ResultSink* sink : sinks) {
-      const auto& tables = sink->kind() == ResultSink::Kind::kScores ? plan.scores : plan.embeddings;
-      if (!sink->finished() && std::find(tables.begin(), tables.end(), table) != tables.end())
-        found.push_back(sink);
-    }
+    for (ResultSink* sink : sinks)
+      if (takes(*sink, table)) found.push_back(sink);
     return found;
   }
   bool is_whole(std::size_t table) const {
@@ -208,27 +208,83 @@ struct FullInference::Impl {
     return false;
   }
 
+  // ---- what it takes on disk
+  /// The stage that makes a table; -1: it is there.
+  int made_at(std::size_t table) const {
+    for (std::size_t s = 0; s < plan.stages.size(); ++s)
+      if (plan.stages[s].table == table) return static_cast<int>(s);
+    return -1;
+  }
+  /// The stage that fetches a table's rows from elsewhere.
+  int fetched_at(std::size_t table) const {
+    for (std::size_t s = 0; s < plan.stages.size(); ++s)
+      for (const InferenceTerm& term : plan.stages[s].terms)
+        if (term.table == table && term.edge_type >= 0) return static_cast<int>(s);
+    return INT_MAX;
+  }
+  /// Of a table, while a stage computes: its rows here, and those that were fetched.
+  std::uint64_t table_bytes(std::size_t table, int stage, const std::vector<ResultSink*>& given) const {
+    const InferenceTable& t = plan.tables[table];
+    const int last = plan.last_use(table), made = made_at(table);
+    const bool stays =
+        last < 0 || (!dataset.whole() && is_read_over_edges(table)) ||
+        std::any_of(given.begin(), given.end(), [&](const ResultSink* sink) { return takes(*sink, table); });
+    std::uint64_t rows = made >= 0 && made <= stage && (stays || last >= stage) ? rows_here(t.node_type) : 0;
+    if (fetched_at(table) <= stage && stage <= last)
+      rows += static_cast<std::uint64_t>(boundaries[table].size());
+    return rows * static_cast<std::uint64_t>(t.row_bytes);
+  }
+  /// Of means whose sources exceed the memory.
+  std::uint64_t means_bytes(const InferenceStage& stage) const {
+    std::uint64_t bytes = 0;
+    for (const InferenceTerm& term : stage.terms) {
+      if (term.edge_type < 0) continue;
+      const InferenceTable& read = plan.tables[term.table];
+      const std::uint64_t row = static_cast<std::uint64_t>(read.width) * sizeof(float);
+      const std::uint64_t sources =
+          rows_here(read.node_type) + static_cast<std::uint64_t>(boundaries[term.table].size());
+      if (sources * row > options.memory) bytes += rows_here(plan.tables[stage.table].node_type) * row;
+    }
+    return bytes;
+  }
+  std::uint64_t layers_at(int stage, const std::vector<ResultSink*>& given) const {
+    std::uint64_t bytes = means_bytes(plan.stages[static_cast<std::size_t>(stage)]);
+    for (std::size_t t = 0; t < plan.tables.size(); ++t) bytes += table_bytes(t, stage, given);
+    return bytes;
+  }
   InferenceDisk disk(const std::vector<ResultSink*>& given) const {
     InferenceDisk disk;
-    std::uint64_t alive = 0;
-    for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-      const InferenceTable& made = plan.tables[plan.stages[s].table];
-      alive += rows_here(made.node_type) * static_cast<std::uint64_t>(made.row_bytes);
-      for (const InferenceTerm& term : plan.stages[s].terms) {
-        if (term.edge_type < 0 || plan.last_use(term.table) != static_cast<int>(s)) continue;
-        disk.layers += static_cast<std::uint64_t>(boundaries[term.table].size()) *
-                       static_cast<std::uint64_t>(plan.tables[term.table].row_bytes);
-      }
-      disk.layers = std::max(disk.layers, alive);
-      for (std::size_t t = 0; t < plan.tables.size(); ++t) {
-        const InferenceTable& table = plan.tables[t];
-        if (table.kind == InferenceTable::Kind::kFeatures || plan.last_use(t) != static_cast<int>(s))
-          continue;
-        alive -= rows_here(table.node_type) * static_cast<std::uint64_t>(table.row_bytes);
-      }
-    }
-    for (const ResultSink* sink : given) disk.results += sink->disk_bytes();
+    for (int s = 0; s < std::ssize(plan.stages); ++s)
+      disk.layers = std::max(disk.layers, layers_at(s, given));
+    for (const ResultSink* sink : given) disk.results += sink->disk().bytes;
     return disk;
+  }
+  /// Layers and those results that lie on their disk need room together, other results on each disk.
+  void require_room() const {
+    std::map<dev_t, ResultDisk> others;
+    const dev_t here = disk_of(options.folder);
+    std::vector<std::uint64_t> needed(plan.stages.size() + 1);  // while a stage computes; at the end
+    for (int s = 0; s < std::ssize(plan.stages); ++s)
+      needed[static_cast<std::size_t>(s)] = layers_at(s, sinks);
+    for (const ResultSink* sink : sinks) {
+      const ResultDisk results = sink->disk();
+      const std::uint64_t left = results.bytes - std::min(results.bytes, results.written);
+      if (left == 0) continue;
+      if (const dev_t disk = disk_of(results.folder); disk != here) {
+        others[disk].folder = results.folder;
+        others[disk].bytes += left;
+        continue;
+      }
+      int first = static_cast<int>(plan.stages.size());  // that gives it rows
+      for (std::size_t t = 0; t < plan.tables.size(); ++t)
+        if (takes(*sink, t) && made_at(t) >= 0) first = std::min(first, made_at(t));
+      for (std::size_t s = static_cast<std::size_t>(first); s < needed.size(); ++s) needed[s] += left;
+    }
+    const std::uint64_t most = *std::max_element(needed.begin(), needed.end()),
+                        there = bytes_in(options.folder);
+    require_disk_room(options.folder, most - std::min(most, there), options.folder);
+    for (const auto& [disk, results] : others)
+      require_disk_room(results.folder, results.bytes, results.folder);
   }
 
   // ---- computing
@@ -532,8 +588,7 @@ void FullInference::run(const std::vector<ResultSink*>& sinks) {
   impl.done = 0;
   impl.require_results();
   take_folder();
-  const std::uint64_t layers = impl.disk(sinks).layers, there = bytes_in(impl.options.folder);
-  require_disk_room(impl.options.folder, layers - std::min(layers, there), impl.options.folder);
+  impl.require_room();
   try {
     impl.run();
   } catch (...) {

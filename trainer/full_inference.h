@@ -46,6 +46,12 @@ struct ResultRows {
   const float* rows = nullptr;  // [count, width]
 };
 
+/// ResultDisk is what a sink writes.
+struct ResultDisk {
+  std::filesystem::path folder;          // that is there
+  std::uint64_t bytes = 0, written = 0;  // at most; of these by an earlier process
+};
+
 /// A ResultSink takes rows that a run gives.
 class ResultSink {
  public:
@@ -54,15 +60,16 @@ class ResultSink {
   virtual Kind kind() const = 0;
   /// Returns whether an earlier process has given it all.
   virtual bool finished() const { return false; }
-  /// Returns how many bytes it writes.
-  virtual std::uint64_t disk_bytes() const { return 0; }
+  /// Returns what it writes; nothing where it is finished.
+  virtual ResultDisk disk() const { return {}; }
   virtual void take(const ResultRows& rows) = 0;
   virtual void finish() = 0;
 };
 
-/// What is asked of FullInference's disk before it begins.
+/// What a run takes on disk: bytes, at most at any time.
 struct InferenceDisk {
-  std::uint64_t layers = 0, results = 0;  // bytes, at most at any time
+  std::uint64_t layers = 0;  // with what is fetched, and means that are computed in slices
+  std::uint64_t results = 0;
 };
 
 class FullInference {

@@ -38,6 +38,18 @@ void require_disk_room(const fs::path& folder, std::uint64_t needed, const fs::p
                            format_bytes(*there) + " are free; choose a folder on a larger disk"));
 }
 
+std::uint64_t bytes_in(const fs::path& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    const std::uintmax_t size = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
 void throw_write_errno(const fs::path& file, int errno_value, std::uint64_t needed) {
   const std::optional<std::uint64_t> there = free_bytes(file.parent_path());
   if ((errno_value == ENOSPC || errno_value == EDQUOT) && there)

@@ -384,22 +384,37 @@ TEST_F(FullInferenceOfOne, MemoryForNotOneColumnIsRefused) {
   expect_refused([&] { inference.run({&scores}); }, "one column of the rows", ErrorCode::kNoSpace);
 }
 
+/// Of shards, without their feet, and of files in the folder that have no name.
+std::uint64_t bytes_of_layers(const std::filesystem::path& folder) {
+  std::uint64_t bytes = 0;
+  for (const auto& [file, content] : testing::files_of(folder))
+    if (file.ends_with(".rows")) bytes += content.size() - sizeof(ShardFoot);
+  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;
+    const std::string name = std::filesystem::read_symlink(descriptor.path(), closed).string();
+    if (name.starts_with(folder.string()) && name.ends_with(" (deleted)"))
+      bytes += std::filesystem::file_size(descriptor.path(), closed);
+  }
+  return bytes;
+}
+
 TEST_F(FullInferenceOfOne, TheDiskItTakesIsTold) {
-  const Dataset dataset(scratch_.path() / "data");
-  InferenceOptions options = in(scratch_.path() / "layers");
-  std::uint64_t most = 0;
-  options.progress = [&](std::uint64_t, std::uint64_t) {
-    std::uint64_t bytes = 0;
-    for (const auto& [file, content] : testing::files_of(options.folder))
-      if (file.ends_with(".rows")) bytes += content.size() - sizeof(ShardFoot);
-    most = std::max(most, bytes);
-  };
-  FullInference inference(case_.model(dataset), dataset, options);
-  Collected scores(Kind::kScores, dataset);
-  const InferenceDisk told = inference.disk({&scores});
-  inference.run({&scores});
-  EXPECT_GT(most, 0U);
-  EXPECT_LE(most, told.layers);
+  for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{4'000}}) {  // whole, and in slices
+    const Dataset dataset(scratch_.path() / "data");
+    InferenceOptions options = in(scratch_.path() / "layers");
+    options.memory = memory;
+    std::uint64_t most = 0;
+    options.progress = [&](std::uint64_t, std::uint64_t) {
+      most = std::max(most, bytes_of_layers(options.folder));
+    };
+    FullInference inference(case_.model(dataset), dataset, options);
+    Collected scores(Kind::kScores, dataset);
+    const InferenceDisk told = inference.disk({&scores});
+    inference.run({&scores});
+    EXPECT_GT(most, 0U) << memory;
+    EXPECT_LE(most, told.layers) << memory;
+    EXPECT_GT(most, told.layers * 9 / 10) << memory;
+  }
 }
 
 }  // namespace

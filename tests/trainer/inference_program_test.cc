@@ -391,6 +391,46 @@ TEST_F(InferenceProgram, KilledAtAnyMoment_TheFilesAreTheSame) {
   EXPECT_GT(killed, 0);
 }
 
+// Layers take up to 864 kB, embeddings 648 kB.
+TEST_F(InferenceProgram, LayersAndResultsOnOneDiskAreAskedForTogether) {
+  if (run_program({"unshare", "-m", "true"}).status != 0)
+    GTEST_SKIP() << "needs the right to mount (unshare -m)";
+  train();
+  std::filesystem::create_directory(path("disk"));
+  const auto line = [](const Words& words) {
+    std::string text;
+    for (const std::string& word : words) text += word + " ";
+    return text;
+  };
+  const auto on_a_disk = [&](int kib, const std::string& commands) {
+    return run_program(
+        {"unshare", "-m", "sh", "-c",
+         "mount -t tmpfs -o size=" + std::to_string(kib) + "k tmpfs " + text("disk") + " && " + commands});
+  };
+  const Words both = infer({"--write", "embeddings=" + text("disk/e")});
+  ProgramResult result =
+      on_a_disk(1'300, line(both) + "; status=$?; ls " + text("disk/e") + "; exit $status");
+  EXPECT_EQ(result.status, 1) << result.output;
+  EXPECT_NE(result.output.find("No space left on device; it needs at least"), std::string::npos)
+      << result.output;
+  EXPECT_EQ(result.output.find("manifest.json"), std::string::npos) << result.output;
+  EXPECT_EQ(result.output.find("\nembeddings"), std::string::npos) << "nothing was computed";
+  for (const Words& apart :
+       {infer({"--write", "embeddings=" + text("disk/e"), "--results", text("layers")}),
+        infer({"--write", "embeddings=" + text("e"), "--results", text("disk/layers")})}) {
+    result = on_a_disk(1'300, line(apart));
+    EXPECT_EQ(result.status, 0) << result.output;
+  }
+  result = on_a_disk(600, line(infer({"--write", "embeddings=" + text("disk/e"), "--results", text("l2")})));
+  EXPECT_NE(result.output.find("cannot write " + text("disk/e") + ": No space left"), std::string::npos)
+      << result.output;
+  // What is there of the run is not asked for again.
+  result = on_a_disk(1'800, line(both) +
+                                " && printf x | dd of=" + text("disk/e/embeddings/node/part-0000-00000.npy") +
+                                " bs=1 seek=1000 conv=notrunc && " + line(both));
+  EXPECT_EQ(result.status, 0) << result.output;
+}
+
 /// Two machines: a server each, and the program beside it.
 class TwoMachines : public InferenceProgram {
  protected:
