@@ -358,11 +358,14 @@ std::string OutputFolder::manifest() const {
     const NodeTypeMeta& node = dataset_.meta().node_types[static_cast<std::size_t>(type.node_type)];
     std::int64_t rows = 0;
     for (const Shard& shard : shards_) rows += shard.node_type == type.node_type ? shard.rows : 0;
+    const std::int64_t chosen =
+        type.wanted == nullptr ? node.count : std::count(type.wanted->begin(), type.wanted->end(), true);
     nlohmann::json keys = nullptr;
     if (keys_[static_cast<std::size_t>(type.node_type)]) keys = to_string(node.keys.type);
     types.push_back({{"name", node.name},
                      {"width", type.width},
                      {"rows", rows},
+                     {"chosen", chosen},
                      {"count", node.count},
                      {"keys", std::move(keys)}});
   }

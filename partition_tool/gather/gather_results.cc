@@ -126,13 +126,19 @@ void Gathering::complain_of_twice(std::int64_t node) const {
 }
 
 void Gathering::require_all() const {
-  if (rows() == what_.count || options_.some) return;
+  const std::int64_t wanted = what_.chosen.value_or(what_.count);
+  if (rows() == wanted || options_.some) return;
+  if (wanted < what_.count)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{}: there are rows of {} nodes of '{}', and {} were chosen; name the folders of "
+                            "all machines, or give --some for these rows alone",
+                            names_of(folders_), rows(), what_.node_type, wanted));
   const std::int64_t others = what_.count - rows() - 1;
   throw Error(
       ErrorCode::kInvalid,
       fmt::format(
-          "{}: there is no row of node {} of '{}'{}; name the folders of all machines, or give --some "
-          "where rows of some nodes alone were written",
+          "{}: there is no row of node {} of '{}'{}; name the folders of all machines, or give --some for "
+          "these rows alone",
           names_of(folders_), nodes_.next(0, false), what_.node_type,
           others > 0 ? fmt::format(" and of {} other{}", others, others > 1 ? "s" : "") : ""));
 }

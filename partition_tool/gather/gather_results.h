@@ -25,7 +25,7 @@ struct GatherOptions {
   std::filesystem::path out;        // FILE.npy
   std::string output, node_type;    // empty: the only one
   std::filesystem::path keys_from;  // a dataset's folder; empty: keys come from the folders
-  bool some = false;                // rows of some nodes alone are no error
+  bool some = false;                // rows of fewer nodes than were chosen are no error
   std::size_t memory = std::size_t{1} << 30;
 };
 

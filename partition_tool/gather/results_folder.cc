@@ -124,6 +124,8 @@ ResultsFolder read_results_folder(const fs::path& folder, const std::string& out
                             folder.string(), results.output, results.node_type));
   if (std::ranges::find(kTypes, results.dtype) == std::end(kTypes))
     corrupt_file(path, fmt::format("its dtype is '{}'", results.dtype));
+  if (of.has("chosen")) results.chosen = of.whole("chosen", results.rows, results.count);
+  if (fields.has("signature")) results.signature = fields.text("signature");
   if (of.has("keys") && !of.at("keys").is_null()) results.keys = key_type_from(of.text("keys"));
   std::int64_t rows = 0;
   for (const json& shard : fields.list("shards")) {
@@ -154,6 +156,7 @@ void require_same_results(const ResultsFolder& first, const ResultsFolder& secon
   require("type of the rows", first.dtype, second.dtype);
   require("width", first.width, second.width);
   require("run", first.run, second.run);
+  require("signature", first.signature, second.signature);
 }
 
 ShardArray::ShardArray(const ResultsFile& file, ElementType type, const std::vector<std::int64_t>& shape)

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,9 @@ struct ResultsFolder {
   std::int64_t width = 0;         // of a row
   std::int64_t rows = 0;          // here
   std::int64_t count = 0;         // of nodes of the type
+  /// Of how many nodes the run was to write rows, on all machines; none where an earlier release wrote it.
+  std::optional<std::int64_t> chosen;
+  std::string signature;          // of which nodes, and of softmax; empty where the manifest has none
   KeyType keys = KeyType::kNone;  // that lie beside the rows
   std::vector<ResultsShard> shards;
   ElementType type() const { return element_type_from(dtype); }

@@ -58,7 +58,8 @@ void add_gather_command(CommandLine& line, GatherChoices& choices) {
   command.option(
       "--out", options.out,
       "FILE.npy gets the rows, row i those of node i; FILE.keys.npy keys where there are some (and "
-      "FILE.key_offsets.npy: where each text begins)",
+      "FILE.key_offsets.npy: where each text begins). Rows of some nodes lie in rising order of their ids, "
+      "which are in FILE.ids.npy",
       {.required = true, .output = true});
   command.option("--node-type", options.node_type, "Whose rows; default: of the only type that there is");
   command.option("--output", options.output, "embeddings, scores, ...; default: the only one that there is");
@@ -66,7 +67,8 @@ void add_gather_command(CommandLine& line, GatherChoices& choices) {
                  "Dataset folder with keys, where the folders of results have none");
   command.flag(
       "--some", options.some,
-      "Rows of some nodes alone are no error: FILE.npy has them in rising order, FILE.ids.npy the ids");
+      "Rows of fewer nodes than the run has chosen are no error: a machine's folder alone, or results of a "
+      "release that did not say that nodes were chosen");
   command.size_option("--memory", options.memory,
                       "Memory for rows that wait to be written in order: more is faster where the array is "
                       "larger than the machine's memory");

@@ -95,7 +95,7 @@ def test_ChosenNodes_WithTheirIdsAndKeys(keyed: tuple[Path, list[Any]], tmp_path
     folder, _ = keyed
     results = infer(folder, tmp_path / "some", layers=[SAGEConv(1, 4)], nodes=[41, 3, 17, 8])
     for word, more in (("own", []), ("given", ["--keys-from", folder])):
-        done = gather(tmp_path / "some", "--out", tmp_path / f"{word}.npy", "--some", *more)
+        done = gather(tmp_path / "some", "--out", tmp_path / f"{word}.npy", *more)
         assert done.returncode == 0, done.stderr
         assert np.load(tmp_path / f"{word}.ids.npy").tolist() == [3, 8, 17, 41]
         assert np.array_equal(np.load(tmp_path / f"{word}.npy"), results.array())

@@ -107,7 +107,7 @@ def test_NpyFiles_AsTheManifestTellsThem(cut: Path, tmp_path: Path, many_shards:
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["format"] == "hopfeed-results" and manifest["version"] == 1 and manifest["fingerprint"] == hopfeed.Dataset(cut).fingerprint
     assert manifest["torch"] == torch.__version__ and manifest["dtype"] == "float16" and manifest["processor"].startswith("cpu: ")
-    assert manifest["outputs"] == [{"name": "vectors", "node_types": [{"name": "node", "width": 4, "rows": 2000, "count": 2000, "keys": None}]}]
+    assert manifest["outputs"] == [{"name": "vectors", "node_types": [{"name": "node", "width": 4, "rows": 2000, "chosen": 2000, "count": 2000, "keys": None}]}]
     assert len(manifest["shards"]) > 5 and {shard["partition"] for shard in manifest["shards"]} == {0, 1, 2}
     assert manifest["shards"][0]["files"]["rows"]["path"] == "vectors/node/part-0000-00000.npy"
     for shard in manifest["shards"]:
@@ -301,6 +301,7 @@ def test_NoPackageForParquet_IsSaidBeforeAnythingIsComputed(small: Path, tmp_pat
     (lambda manifest: manifest.update(format="x"), "is no manifest of results"),
     (lambda manifest: manifest.pop("shards"), "is damaged: it has no shards"),
     (lambda manifest: manifest["outputs"][0].pop("name"), "an output is not described"),
+    (lambda manifest: manifest["outputs"][0]["node_types"][0].update(chosen="all"), "an output is not described"),
     (lambda manifest: manifest["shards"][0].pop("rows"), "a shard is not described"),
     (lambda manifest: manifest["shards"][0]["files"]["rows"].update(path="../x"), "a shard's file is not described"),
     (lambda manifest: manifest["shards"].pop(), "the shards of 'node' have not 2000 rows"),

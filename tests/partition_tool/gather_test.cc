@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "tests/partition_tool/program_fixture.h"
@@ -26,6 +27,7 @@ struct MadeRun {
   std::string keys;  // "", int64, string, uuid
   std::int64_t count = kGathered, width = kRowWidth;
   std::string id = "0123456789abcdef", dtype = "float32";
+  std::optional<std::int64_t> chosen = {};  // none: as earlier releases wrote it
 };
 
 class Gather : public PartitionProgram {
@@ -43,11 +45,12 @@ class Gather : public PartitionProgram {
                       {nodes.begin() + static_cast<std::ptrdiff_t>(at),
                        nodes.begin() + static_cast<std::ptrdiff_t>(std::min(at + 40, nodes.size()))},
                       run));
-    const json node = {{"name", "node"},
-                       {"width", run.width},
-                       {"rows", nodes.size()},
-                       {"count", run.count},
-                       {"keys", run.keys.empty() ? json() : json(run.keys)}};
+    json node = {{"name", "node"},
+                 {"width", run.width},
+                 {"rows", nodes.size()},
+                 {"count", run.count},
+                 {"keys", run.keys.empty() ? json() : json(run.keys)}};
+    if (run.chosen) node["chosen"] = *run.chosen;
     const json manifest = {{"format", "hopfeed-results"},
                            {"version", 1},
                            {"run", run.id},
@@ -215,6 +218,30 @@ TEST_F(Gather, RowsOfSomeNodes_InRisingOrderWithTheirIds) {
   succeed("gather one other --out all.npy --some");
   EXPECT_FALSE(fs::exists(work() / "all.ids.npy")) << "rows of all nodes need no ids";
   refuse("gather one other --out some.npy", "some.ids.npy is there, of other results");
+}
+
+TEST_F(Gather, ManifestsSayOfHowManyNodesThereAreRows) {
+  const std::vector<std::int64_t> nodes = shuffled();
+  const std::vector<std::int64_t> chosen(nodes.begin(), nodes.begin() + 90);
+  write_results("one", {chosen.begin(), chosen.begin() + 50}, {.chosen = 90});
+  write_results("other", {chosen.begin() + 50, chosen.end()}, {.chosen = 90});
+  refuse("gather one --out some.npy",
+         "one: there are rows of 50 nodes of 'node', and 90 were chosen; name the folders of all machines");
+  succeed("gather one other --out some.npy");
+  expect_rows("some.npy", sorted(chosen));
+  EXPECT_EQ(load<std::int64_t>("some.ids.npy", {90}), sorted(chosen));
+  succeed("gather one --out part.npy --some");
+  expect_rows("part.npy", sorted({chosen.begin(), chosen.begin() + 50}));
+  change_manifest("one", [](json& manifest) { manifest["signature"] = "90 nodes of type 0: a"; });
+  change_manifest("other", [](json& manifest) { manifest["signature"] = "90 nodes of type 0: b"; });
+  refuse("gather one other --out twice.npy",
+         "the signature is 90 nodes of type 0: a there and 90 nodes of type 0: b");
+  write_results("one", chosen, {.chosen = 50});
+  refuse("gather one --out twice.npy", "manifest.json");
+  write_two({.chosen = kGathered});
+  refuse("gather one --out all.npy", "one: there is no row of node ");
+  succeed("gather one other --out all.npy");
+  EXPECT_FALSE(fs::exists(work() / "all.ids.npy"));
 }
 
 TEST_F(Gather, NodesThatAreMissingOrThereTwice_AreNamedWithTheFolder) {

@@ -143,6 +143,13 @@ TEST_F(InferenceProgram, SharesHalvesAndSomeNodes) {
         sums[ids.as<std::int64_t>()[i]] += rows.as<float>()[i * 4 + static_cast<std::size_t>(f)];
   }
   ASSERT_EQ(sums.size(), 3U);
+  EXPECT_EQ(read_json(path("s/manifest.json")).at("outputs")[0].at("node_types")[0].at("chosen"), 3);
+  const ProgramResult gathered =
+      run_program({program("hopfeed-partition"), "gather", text("s"), "--out", text("some.npy")});
+  ASSERT_EQ(gathered.status, 0) << gathered.output;
+  const NpyArray ids(path("some.ids.npy"));
+  EXPECT_EQ(std::vector<std::int64_t>(ids.as<std::int64_t>().begin(), ids.as<std::int64_t>().end()),
+            (std::vector<std::int64_t>{3, 17, 8'999}));
   for (const auto& [id, sum] : sums) EXPECT_NEAR(sum, 1, 1e-5) << id;
   ASSERT_EQ(run_program(infer({"--write", "embeddings=" + text("h"), "--float16"})).status, 0);
   EXPECT_EQ(NpyArray(path("h/embeddings/node/part-0000-00000.npy")).header().descr, "<f2");

@@ -322,7 +322,10 @@ def _manifest(
 
     dataset = graph.dataset
     node_types = [
-        {"name": name, "width": made[model.results[name]].width, "rows": output.rows, "count": dataset.num_nodes(name), "keys": output.key_kind}
+        {
+            "name": name, "width": made[model.results[name]].width, "rows": output.rows, "chosen": output.chosen, "count": dataset.num_nodes(name),
+            "keys": output.key_kind,
+        }  # fmt: skip
         for name, output in outputs.items()
     ]
     return {

@@ -41,7 +41,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         if not isinstance(manifest.get(name), kind):
             raise CorruptError(f"{path} is damaged: it has no {name}")
     for output in manifest["outputs"]:
-        if not _has(output, name=str, node_types=list) or not all(_has(node, name=str, width=int, rows=int, count=int) for node in output["node_types"]):
+        if not _has(output, name=str, node_types=list) or not all(_is_node_type(node) for node in output["node_types"]):
             raise CorruptError(f"{path} is damaged: an output is not described")
     for shard in manifest["shards"]:
         if not _has(shard, output=str, node_type=str, partition=int, rows=int, files=dict):
@@ -49,6 +49,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         if not all(_has(file, path=str, bytes=int, xxh3=str) and _is_below(file["path"]) for file in shard["files"].values()):
             raise CorruptError(f"{path} is damaged: a shard's file is not described")
     return manifest
+
+
+def _is_node_type(described: Any) -> bool:
+    """Earlier releases did not say of how many nodes rows were ``chosen``."""
+    return _has(described, name=str, width=int, rows=int, count=int) and isinstance(described.get("chosen", 0), int)
 
 
 def _has(value: Any, **fields: type) -> bool:

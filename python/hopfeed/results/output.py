@@ -37,6 +37,7 @@ class Output:
 
     Attributes:
         rows: that this machine writes.
+        chosen: nodes that rows are written of, on all machines.
         key_kind: of the keys that it writes with them; None: this machine has none.
     """
 
@@ -46,6 +47,7 @@ class Output:
         self._keys = KeyColumn(graph.dataset, node_type) if KeyColumn.is_here(graph.dataset, node_type) else None
         offsets = graph.partition_offsets(node_type)
         here = (graph.original_ids(node_type, part, 0, offsets[part + 1] - offsets[part]) for part in graph.parts)
+        self.chosen = graph.dataset.num_nodes(node_type) if wanted is None else int(wanted.sum())
         self.rows = graph.num_rows(node_type) if wanted is None else sum(int(wanted[ids].sum()) for ids in here)
         self.key_kind = None if self._keys is None else self._keys.kind
 
