@@ -61,8 +61,9 @@ struct CheckedBeside {
 /// Throws kInvalid where options do not go together, before anything is opened or trained.
 void check(const InferenceArguments& arguments, const CheckedBeside& beside);
 
-/// Infers with --model and writes, and trains nothing: on the cores of --cores, with --threads or a thread for
-/// each of them. Of a machine's ranks the first does it. Tells what it does on standard error, and in --json.
+/// Infers with --model and writes, and trains nothing: on the cores of --cores, with --threads or a thread
+/// for each of them. Of a machine's ranks the first does it. Tells what it does on standard error, and in
+/// --json.
 void infer_alone(const InferenceArguments& arguments, const ProcessArguments& process,
                  const std::function<InferenceTask(torch::Device)>& task);
 /// Infers behind a training, whose ranks call it together: rank 0 infers, or, over partitions, one rank of

@@ -55,8 +55,8 @@ void compute_on(torch::Device device, const ProcessArguments& arguments, Options
 WorldOptions world_options(const ProcessArguments& arguments, torch::Device device);
 Resume resume_of(const ProcessArguments& arguments);
 
-/// Returns the cores of --cores; none named: all that this process may use. Throws kInvalid naming one that it
-/// may not.
+/// Returns the cores of --cores; none named: all that this process may use. Throws kInvalid naming one that
+/// it may not.
 cpu_set_t cores_of_run(const std::vector<int>& cores);
 /// Places this process and its workers each on cores of their own, where there are enough. Returns all cores
 /// of the run.
