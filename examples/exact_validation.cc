@@ -26,6 +26,7 @@ std::map<std::string, Accuracy> accuracies_here(NodeClassifier& model, const Exa
   ProgressBar bar(task.title, 1, {.unit = "rows"});
   FullInference inference(inferred(model, *dataset, task.title), *dataset,
                           {.folder = temporary ? temporary->path() : task.layers,
+                           .left = LeftRows::kGo,  // epochs end together
                            .sync = Sync::kNo,
                            .threads = task.threads,
                            .device = model.parameters().front().device(),

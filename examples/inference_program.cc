@@ -265,6 +265,7 @@ class Inference {
     std::optional<ProgressBar> bar;
     FullInference inference(inferred, *dataset_,
                             {.folder = layers,
+                             .left = task_.left,
                              .memory = a_.memory,
                              .threads = task_.threads,
                              .device = task_.device,
@@ -277,6 +278,8 @@ class Inference {
     auto outputs = open_outputs(inference, inferred);
     std::vector<ResultSink*> sinks;
     for (const auto& output : outputs) sinks.push_back(output.get());
+    if (peers && task_.left == LeftRows::kStay)
+      wait_until_fetched(layers, inference.run_id(), task_.peers.deadline, leave_if_asked);
     inference.take_folder();
     tell_disk(inference.disk(sinks), layers);
     bar.emplace("inference", 1, ProgressBarOptions{.unit = "rows"});
@@ -515,6 +518,7 @@ nlohmann::json infer_together(World& world, const InferenceArguments& arguments,
   const bool computes = task.peers.on() ? !local.known || local.rank == 0 : world.rank() == 0;
   const ModelEverywhere model(world, task.model, computes);
   task.model = model.path();
+  task.left = LeftRows::kGo;  // all machines are past the training's own inferences
   nlohmann::json report;
   do_together(world,
               computes ? std::function<void()>([&] { report = Inference(arguments, task).run(); }) : nullptr);

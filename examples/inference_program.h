@@ -14,6 +14,7 @@
 #include "core/program/command_line.h"
 #include "examples/training_process.h"
 #include "peers/peer_options.h"
+#include "results/run_folder.h"
 #include "trainer/inference_plan.h"
 #include "trainer/model_description.h"
 #include "trainer/world.h"
@@ -41,6 +42,7 @@ struct InferenceTask {
   torch::Device device = torch::kCPU;
   int threads = 1;
   bool check_finite = false;
+  LeftRows left = LeftRows::kStay;  // of another run in --results
   /// Makes the model of a description for a dataset, untrained, and returns it with what inference needs of
   /// it.
   struct Made {

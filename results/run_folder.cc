@@ -145,7 +145,8 @@ void require_ours(const std::filesystem::path& folder) {
 
 }  // namespace
 
-RunFolder::RunFolder(std::filesystem::path folder, RunId run, const std::string& about, Sync sync)
+RunFolder::RunFolder(std::filesystem::path folder, RunId run, const std::string& about, Sync sync,
+                     LeftRows left)
     : folder_(std::move(folder)),
       layers_{.path = folder_ / "layers", .run = run, .sync = sync},
       boundary_{.path = folder_ / "boundary", .run = run, .sync = sync} {
@@ -158,7 +159,7 @@ RunFolder::RunFolder(std::filesystem::path folder, RunId run, const std::string&
   } catch (const Error& error) {  // a run's word that is damaged is no word of this run
     if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kInvalid) throw;
   }
-  if (before != run) require_fetched(folder_);
+  if (before != run && left == LeftRows::kStay) require_fetched(folder_);
   remove_whole(folder_ / "left.json");
   if (before == run) return;
   is_new_ = true;

@@ -21,14 +21,18 @@
 
 namespace hopfeed {
 
+/// What becomes of rows that another run, which is over, has left in the folder for machines that have yet to
+/// fetch them: they stay, and the folder is not taken; or they go, since all machines are past that run.
+enum class LeftRows : std::uint8_t { kStay, kGo };
+
 class RunFolder {
  public:
   /// Takes the folder for a run, which goes on with what an earlier process of the same run left, and removes
   /// what another run left. `about` is a JSON object, for people, of what decides the run. Makes the folder.
-  /// Throws kBusy where another process computes there, or other machines have yet to fetch what another run
-  /// left them (wait_until_fetched), kInvalid where the folder has files that are none of a run, kIo or
+  /// Throws kBusy where another process computes there, or rows are left (LeftRows), kInvalid where the folder has files that are none of a run, kIo or
   /// kNoSpace.
-  RunFolder(std::filesystem::path folder, RunId run, const std::string& about, Sync sync = Sync::kYes);
+  RunFolder(std::filesystem::path folder, RunId run, const std::string& about, Sync sync = Sync::kYes,
+            LeftRows left = LeftRows::kStay);
 
   const std::filesystem::path& path() const { return folder_; }
   RunId run() const { return layers_.run; }

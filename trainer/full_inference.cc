@@ -578,7 +578,8 @@ bool FullInference::left_layers() const { return impl_->left_layers; }
 
 void FullInference::take_folder() {
   Impl& impl = *impl_;
-  if (!impl.folder) impl.folder.emplace(impl.options.folder, impl.run_id, impl.about(), impl.options.sync);
+  if (!impl.folder)
+    impl.folder.emplace(impl.options.folder, impl.run_id, impl.about(), impl.options.sync, impl.options.left);
 }
 
 void FullInference::run(const std::vector<ResultSink*>& sinks) {

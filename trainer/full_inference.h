@@ -20,12 +20,14 @@
 #include "results/boundary_peers.h"
 #include "results/layer_files.h"
 #include "results/partition_rows.h"
+#include "results/run_folder.h"
 #include "trainer/inference_plan.h"
 
 namespace hopfeed {
 
 struct InferenceOptions {
   std::filesystem::path folder;                   // of layers between; hopfeed-server --results serves it
+  LeftRows left = LeftRows::kStay;                // of another run in the folder
   Sync sync = Sync::kYes;                         // of layers; a folder that nobody goes on with needs none
   std::uint64_t memory = std::uint64_t{4} << 30;  // bytes of source rows at a time
   int threads = 1;
