@@ -292,6 +292,20 @@ def test_Digests_AreThoseOfAnotherProcess(environment: dict[str, str]) -> None:
         assert done.stdout.split() == found, done.stderr
 
 
+def test_ValueInAModuleOfTheUser_DecidesTheLayer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_settings_of_layers.py").write_text("SCALE = 2\nUNUSED = 3\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import my_settings_of_layers as settings  # type: ignore[import-not-found]
+
+    space: dict[str, Any] = {"settings": settings}
+    exec("def layer(pair, edges):\n    return pair[1] * settings.SCALE\n", space)
+    before = digest_of([space["layer"]])
+    settings.UNUSED = 4
+    assert digest_of([space["layer"]]) == before
+    settings.SCALE = 5
+    assert digest_of([space["layer"]]) != before
+
+
 def test_ModelThatHasComputed_IsTheSame() -> None:
     torch.manual_seed(1)
     edges = torch.randint(0, 50, (2, 200))

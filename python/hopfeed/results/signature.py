@@ -139,9 +139,13 @@ def _feed_function(state: Any, function: FunctionType, seen: dict[int, tuple[int
         return
     held = [_held_by(cell) for cell in function.__closure__ or ()]
     _feed_all(state, "function", [function.__code__, function.__defaults__, function.__kwdefaults__, tuple(held), vars(function)], seen)
-    for name in _names(function.__code__):
+    names = _names(function.__code__)
+    for name in names:
         if name in function.__globals__:
-            _feed_all(state, "global", [name, function.__globals__[name]], seen)
+            value = function.__globals__[name]
+            _feed_all(state, "global", [name, value], seen)
+            if isinstance(value, ModuleType) and value.__name__.partition(".")[0] not in _LIBRARIES:
+                _feed_all(state, "of a module", [part for inner in names if inner in vars(value) for part in (inner, vars(value)[inner])], seen)
 
 
 def _held_by(cell: Any) -> Any:
