@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/parallel_ranges.h"
 #include "core/base/prefetch.h"
 
 namespace hopfeed {
@@ -82,22 +82,20 @@ struct Reducer {
 
   void run(std::size_t threads) const {
     const std::size_t rows = bounds.size() - 1;
-    std::vector<std::jthread> others;  // joined at the end
-    std::size_t begin = 0;
-    for (std::size_t t = 1; t < threads; ++t) {
-      const std::int64_t share = bounds.front() + (bounds.back() - bounds.front()) /
-                                                      static_cast<std::int64_t>(threads) *
-                                                      static_cast<std::int64_t>(t);
-      const auto end = static_cast<std::size_t>(
-          std::lower_bound(bounds.begin() + static_cast<std::ptrdiff_t>(begin), bounds.end() - 1, share) -
-          bounds.begin());
-      if (end > begin) others.emplace_back([this, begin, end] { reduce(begin, end); });
-      begin = end;
-    }
-    reduce(begin, rows);
+    const auto shares = static_cast<std::int64_t>(std::min(std::max<std::size_t>(threads, 1), rows));
+    parallel_ranges(static_cast<int>(shares), shares, [&](int, std::int64_t begin, std::int64_t end) {
+      reduce(cut(begin, shares), cut(end, shares));
+    });
   }
 
  private:
+  /// Returns the first row of a share; all have about as many edges.
+  std::size_t cut(std::int64_t share, std::int64_t shares) const {
+    if (share == shares) return bounds.size() - 1;
+    const std::int64_t edge = bounds.front() + (bounds.back() - bounds.front()) / shares * share;
+    return static_cast<std::size_t>(std::lower_bound(bounds.begin(), bounds.end() - 1, edge) -
+                                    bounds.begin());
+  }
   std::size_t edge(std::size_t row) const { return static_cast<std::size_t>(bounds[row] - bounds.front()); }
 
   void reduce(std::size_t begin, std::size_t end) const {
@@ -140,13 +138,6 @@ struct Reducer {
   static Number larger(Number a, Number b) { return a > b || a != a ? a : b; }
 };
 
-template <class Id, class Number>
-void reduce_over(const Reducer<Number, Id>& reducer, std::size_t edges, const std::string& path,
-                 std::size_t threads) {
-  require_rows(reducer.table, reducer.sources, edges, path);
-  reducer.run(std::max<std::size_t>(threads, 1));
-}
-
 }  // namespace
 
 void gather_rows(const RowTable& table, std::span<const std::int64_t> ids, std::size_t bytes,
@@ -171,7 +162,9 @@ void reduce_rows(const RowTable& table, const InEdges& edges, const Number* weig
                                       .reduction = reduction,
                                       .width = width,
                                       .out = out};
-    reduce_over(reducer, static_cast<std::size_t>(bounds.back() - bounds.front()), edges.path, threads);
+    require_rows(table, reducer.sources, static_cast<std::size_t>(bounds.back() - bounds.front()),
+                 edges.path);
+    reducer.run(threads);
   };
   edges.type == ElementType::kInt32 ? run(static_cast<const std::int32_t*>(edges.sources))
                                     : run(static_cast<const std::int64_t*>(edges.sources));

@@ -42,7 +42,7 @@ struct InEdges {
 
 /// Reduces the rows of each row's sources, `width` numbers each, into what `out` has of it. `weights` are of
 /// the edges from offsets.front() on, or null. What it gives does not depend on `threads`. Throws kCorrupt
-/// naming edges that are outside the graph. Number is float or double.
+/// naming edges that are outside the graph, or the first row that lies nowhere. Number is float or double.
 template <class Number>
 void reduce_rows(const RowTable& table, const InEdges& edges, const Number* weights, Reduction reduction,
                  std::size_t width, Number* out, std::size_t threads);

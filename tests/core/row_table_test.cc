@@ -207,6 +207,89 @@ TEST(RowTable, AnyNumberOfThreads_GivesTheSameBits) {
     }
 }
 
+/// A table of 900 rows of which the arrays of [200, 500) and [500, 510) are not here, and every third row of
+/// these lies elsewhere; `whole` has all.
+struct PartlyElsewhere {
+  static constexpr std::size_t kWidth = 5;
+  Table whole{{200, 300, 10, 390}, kWidth, kWidth};
+  std::vector<std::uint64_t> arrays{whole.view().arrays.begin(), whole.view().arrays.end()};
+  RankedSet elsewhere{900};
+  std::vector<float> rows;  // those, by rising id, one number apart
+  std::vector<std::int32_t> known;
+  RowTable table;
+  PartlyElsewhere() {
+    for (std::int32_t id = 0; id < 900; ++id) {
+      const bool here = id < 200 || id >= 510;
+      if (!here && id % 3 != 0) continue;
+      known.push_back(id);
+      if (here) continue;
+      elsewhere.add(id);
+      for (std::size_t i = 0; i <= kWidth; ++i) rows.push_back(i < kWidth ? Table::value(id, i) : -1);
+    }
+    elsewhere.close();
+    arrays[1] = arrays[2] = 0;
+    table = {.starts = whole.view().starts,
+             .arrays = arrays,
+             .stride = whole.view().stride,
+             .elsewhere = &elsewhere,
+             .elsewhere_rows = reinterpret_cast<const std::byte*>(rows.data()),
+             .elsewhere_stride = (kWidth + 1) * sizeof(float)};
+  }
+};
+
+TEST(RowTable, RowsElsewhere_AreGatheredAndReducedAsThoseOfArrays) {
+  const PartlyElsewhere some;
+  const std::size_t width = PartlyElsewhere::kWidth;
+  Graph graph(static_cast<std::int32_t>(some.known.size()));
+  for (std::int32_t& source : graph.sources) source = some.known[static_cast<std::size_t>(source)];
+  const std::vector<std::int64_t> ids(graph.sources.begin(), graph.sources.end());
+  std::vector<float> gathered(ids.size() * width, -1);
+  gather_rows(some.table, ids, width * sizeof(float), reinterpret_cast<std::byte*>(gathered.data()));
+  for (std::size_t i = 0; i < gathered.size(); ++i)
+    ASSERT_EQ(gathered[i], Table::value(ids[i / width], i % width)) << i;
+  for (const Reduction reduction : {Reduction::kSum, Reduction::kMax, Reduction::kMin})
+    for (const std::size_t threads : {1, 3, 8}) {
+      const auto reduced = [&](const RowTable& table, std::size_t on) {
+        std::vector<float> out(300 * width, 0.25F);
+        reduce_rows<float>(table, in_edges(graph.offsets, graph.sources), graph.weights.data(), reduction,
+                           width, out.data(), on);
+        return out;
+      };
+      ASSERT_EQ(reduced(some.table, threads), reduced(some.whole.view(), 1)) << threads;
+    }
+}
+
+TEST(RowTable, IdsOfNoArrayThatLieNowhereElse_AreErrorsThatNameTheFirst) {
+  PartlyElsewhere some;
+  const std::size_t width = PartlyElsewhere::kWidth;
+  std::vector<float> out(300 * width);
+  const auto gather = [&](std::int64_t id) {
+    return error_of([&] {
+      gather_rows(some.table, std::vector{std::int64_t{3}, id, std::int64_t{4}}, width * sizeof(float),
+                  reinterpret_cast<std::byte*>(out.data()));
+    });
+  };
+  EXPECT_EQ(gather(201), "none");  // 3 * 67
+  EXPECT_EQ(gather(200), "row 200 was not fetched");
+  EXPECT_EQ(gather(509), "row 509 was not fetched");
+  for (const std::size_t threads : {1, 3})
+    for (const std::size_t edge : {0, 1'500, 2'998}) {  // of the first thread's share, and of others'
+      std::vector<std::int64_t> offsets(301);
+      for (std::size_t row = 0; row < 300; ++row) offsets[row + 1] = static_cast<std::int64_t>(row + 1) * 10;
+      std::vector<std::int32_t> sources(3'000, 201);
+      sources[edge] = 202;
+      sources[2'999] = 203;
+      EXPECT_EQ(error_of([&] {
+                  reduce_rows<float>(some.table, in_edges(offsets, sources), nullptr, Reduction::kSum, width,
+                                     out.data(), threads);
+                }),
+                "row 202 was not fetched")
+          << threads << " threads, edge " << edge;
+    }
+  some.table.elsewhere = nullptr;
+  EXPECT_EQ(gather(201), "row 201 was not fetched");
+}
+
 TEST(RowTable, Doubles_AndWideIds_AsFloatsAre) {
   std::vector<double> rows{0.5, 1.5, 2.5};
   const std::vector<std::int64_t> starts{0, 3}, offsets{0, 2, 3}, sources{2, 0, 1};
