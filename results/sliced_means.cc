@@ -30,19 +30,28 @@ OwnedFd nameless(const std::filesystem::path& folder) {
   return file;
 }
 
-/// Copies the columns of all rows that edges may lead to, as float32: parts one behind the other, then the
-/// boundary.
-SourceRows columns_of(const SourceRows& all, std::int64_t begin, std::int64_t end, int threads, float* out) {
-  const std::int64_t width = end - begin;
-  SourceRows columns = all;
-  columns.type = ElementType::kFloat32;
-  columns.width = width;
-  columns.stride = columns.boundary_stride = width * static_cast<std::int64_t>(sizeof(float));
-  const auto copy = [&](const std::byte* rows, std::int64_t count, std::int64_t stride) {
+/// Columns are copies of columns of all rows that edges may lead to, as float32: parts one behind the other,
+/// then the boundary.
+struct Columns {
+  /// Copies them to `out`, which must outlive them.
+  Columns(const SourceRows& all, std::int64_t begin, std::int64_t end, int threads, float* out);
+  Columns(const Columns&) = delete;
+  Columns& operator=(const Columns&) = delete;
+
+  std::vector<std::uint64_t> arrays;
+  SourceRows rows;
+};
+
+Columns::Columns(const SourceRows& all, std::int64_t begin, std::int64_t end, int threads, float* out)
+    : arrays(all.table.arrays.size()), rows{.width = end - begin, .table = all.table} {
+  const std::int64_t width = rows.width;
+  rows.table.arrays = arrays;
+  rows.table.stride = rows.table.elsewhere_stride = static_cast<std::size_t>(width) * sizeof(float);
+  const auto copy = [&](const std::byte* rows, std::int64_t count, std::size_t stride) {
     parallel_ranges(threads, count, [&](int, std::int64_t first, std::int64_t last) {
       std::vector<float> whole(static_cast<std::size_t>(all.width));
       for (std::int64_t row = first; row < last; ++row) {
-        const std::byte* const from = rows + row * stride;
+        const std::byte* const from = rows + static_cast<std::size_t>(row) * stride;
         const float* values = whole.data();
         if (all.type == ElementType::kFloat32)
           values = reinterpret_cast<const float*>(from);
@@ -55,12 +64,12 @@ SourceRows columns_of(const SourceRows& all, std::int64_t begin, std::int64_t en
     out += count * width;
     return made;
   };
-  for (std::size_t p = 0; p < all.parts.size(); ++p)
-    if (all.parts[p] != nullptr)
-      columns.parts[p] = copy(all.parts[p], all.offsets[p + 1] - all.offsets[p], all.stride);
-  if (all.boundary != nullptr)
-    columns.boundary_rows = copy(all.boundary_rows, all.boundary->size(), all.boundary_stride);
-  return columns;
+  const RowTable& from = all.table;
+  for (std::size_t p = 0; p < arrays.size(); ++p)
+    if (from.arrays[p] != 0)
+      arrays[p] = reinterpret_cast<std::uintptr_t>(copy(from.rows_of(p), from.height(p), from.stride));
+  if (from.elsewhere != nullptr)
+    rows.table.elsewhere_rows = copy(from.elsewhere_rows, from.elsewhere->size(), from.elsewhere_stride);
 }
 
 }  // namespace
@@ -104,7 +113,7 @@ SlicedMeans::~SlicedMeans() {
 void SlicedMeans::compute(const Dataset& dataset, const TableRows& sources, int edge_type, const Slice& slice,
                           int threads) const {
   const std::unique_ptr<float[]> memory(new float[static_cast<std::size_t>(sources.count() * slice.width())]);
-  const SourceRows columns = columns_of(sources.rows(), slice.begin, slice.end, threads, memory.get());
+  const Columns columns(sources.rows(), slice.begin, slice.end, threads, memory.get());
   const CscView csc = dataset.csc(edge_type);
   for (const int part : dataset.partitions()) {
     const std::int64_t rows = csc.parts[static_cast<std::size_t>(part)].num_rows;
@@ -115,7 +124,7 @@ void SlicedMeans::compute(const Dataset& dataset, const TableRows& sources, int 
                       for (std::int64_t block = begin_block; block < end_block; ++block) {
                         const std::int64_t begin = block * kRowsAtOnce,
                                            end = std::min(rows, begin + kRowsAtOnce);
-                        mean_of_sources(columns, csc, {.part = part, .begin = begin, .end = end},
+                        mean_of_sources(columns.rows, csc, {.part = part, .begin = begin, .end = end},
                                         means.data(), slice.width());
                         std::span<const std::byte> left = std::as_bytes(
                             std::span(means).first(static_cast<std::size_t>((end - begin) * slice.width())));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "core/base/each_processor.h"
 #include "core/base/error.h"
@@ -13,9 +14,6 @@
 
 namespace hopfeed {
 namespace {
-
-constexpr std::int64_t kAhead = 8;  // rows that are asked for before they are added; a power of two
-constexpr std::int64_t kLineBytes = 64, kMostLines = 16;
 
 [[noreturn]] void throw_corrupt(const RowsOfPart& rows, const char* what) {
   throw Error(
@@ -29,56 +27,6 @@ void convert(std::int64_t width, const std::byte* row, float* out) {
   const auto* numbers = reinterpret_cast<const Number*>(row);
   for (std::int64_t i = 0; i < width; ++i) out[i] = static_cast<float>(numbers[i]);
 }
-
-/// PlacesAhead gives where the sources of edges lie, in their order, and has asked for the next ones.
-template <class Id>
-class PlacesAhead {
- public:
-  [[gnu::always_inline]] PlacesAhead(const SourceRows& sources, const Id* ids, std::int64_t begin,
-                                     std::int64_t end, const RowsOfPart& rows)
-      : sources_(sources), ids_(ids), next_(begin), end_(end), rows_(rows) {
-    const auto bytes = sources.width * static_cast<std::int64_t>(element_bytes(sources.type));
-    lines_ = std::min((bytes + kLineBytes - 1) / kLineBytes, kMostLines);
-    nodes_ = sources.offsets.back();
-    part_begin_ = part_end_ = 0;
-    while (next_ < std::min(begin + kAhead, end_)) look();
-  }
-  /// Those of edge `i`, which follows the last one.
-  [[gnu::always_inline]] const std::byte* at(std::int64_t i) {
-    const std::byte* const place = places_[i % kAhead];
-    if (next_ < end_) look();
-    return place;
-  }
-
- private:
-  [[gnu::always_inline]] void look() {
-    const std::byte* const place = place_of(static_cast<std::int64_t>(ids_[next_]));
-    for (std::int64_t line = 0; line < lines_; ++line) __builtin_prefetch(place + line * kLineBytes);
-    places_[next_++ % kAhead] = place;
-  }
-  [[gnu::always_inline]] const std::byte* place_of(std::int64_t id) {
-    if (id >= part_begin_ && id < part_end_) return part_ + (id - part_begin_) * sources_.stride;
-    return elsewhere(id);
-  }
-  /// Not where the last one was that is here.
-  [[gnu::noinline]] const std::byte* elsewhere(std::int64_t id) {
-    if (id < 0 || id >= nodes_) throw_corrupt(rows_, "neighbours");
-    const auto part = static_cast<std::size_t>(partition_of(sources_.offsets, id));
-    if (sources_.parts[part] == nullptr)
-      return sources_.boundary_rows + sources_.boundary->rank(id) * sources_.boundary_stride;
-    part_ = sources_.parts[part];
-    part_begin_ = sources_.offsets[part];
-    part_end_ = sources_.offsets[part + 1];
-    return part_ + (id - part_begin_) * sources_.stride;
-  }
-
-  const SourceRows& sources_;
-  const Id* ids_;
-  std::int64_t next_, end_, lines_ = 0, nodes_ = 0, part_begin_, part_end_;
-  const std::byte* part_ = nullptr;
-  const RowsOfPart& rows_;
-  const std::byte* places_[kAhead] = {};
-};
 
 /// How rows become float32: as they are, or by way of `scratch`.
 struct AsTheyAre {
@@ -101,13 +49,16 @@ template <class Id, class Read>
                                              const Id* ids, const RowsOfPart& rows, float* out,
                                              std::int64_t out_stride, const Read& read) {
   const std::int64_t width = sources.width;
-  PlacesAhead<Id> places(sources, ids, records[rows.begin].offset, records[rows.end].offset, rows);
+  const std::span<const Id> of_edges(ids + records[rows.begin].offset, ids + records[rows.end].offset);
+  if (!are_rows(sources.table, of_edges)) throw_corrupt(rows, "neighbours");
+  PlacesAhead<Id> places(sources.table, of_edges,
+                         static_cast<std::size_t>(width) * element_bytes(sources.type));
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     float* __restrict__ const sum = out + (row - rows.begin) * out_stride;
     const std::int64_t begin = records[row].offset, end = records[row + 1].offset;
     std::fill_n(sum, width, 0.0F);
     for (std::int64_t edge = begin; edge < end; ++edge) {
-      const float* __restrict__ const message = read(places.at(edge));
+      const float* __restrict__ const message = read(places.next());
       for (std::int64_t f = 0; f < width; ++f) sum[f] += message[f];
     }
     if (end - begin < 2) continue;

@@ -7,21 +7,17 @@
 #include <vector>
 
 #include "core/base/element_type.h"
-#include "core/dataset/graph_view.h"
 #include "core/base/ranked_set.h"
+#include "core/dataset/graph_view.h"
+#include "core/dataset/row_places.h"
 
 namespace hopfeed {
 
 /// SourceRows is a view.
 struct SourceRows {
   ElementType type = ElementType::kFloat32;
-  std::int64_t width = 0;               // elements of a row
-  std::vector<std::int64_t> offsets;    // [P + 1] the partition book of the nodes' type
-  std::vector<const std::byte*> parts;  // [P] null: not here
-  std::int64_t stride = 0;              // bytes from row to row of a part
-  const RankedSet* boundary = nullptr;  // ids of nodes elsewhere; null: there are none
-  const std::byte* boundary_rows = nullptr;
-  std::int64_t boundary_stride = 0;
+  std::int64_t width = 0;  // elements of a row
+  RowTable table;          // its arrays are the partitions, and what lies elsewhere is the boundary
 };
 
 /// RowsOfPart are the rows [begin, end) of a partition whose means are wanted.

@@ -34,12 +34,15 @@ class TableRows {
   }
   /// Returns row `row` of a partition that is here, as it is stored.
   const std::byte* row(int part, std::int64_t row) const {
-    return rows_.parts[static_cast<std::size_t>(part)] + row * rows_.stride;
+    return rows_.table.rows_of(static_cast<std::size_t>(part)) + row * stride();
   }
 
  private:
+  std::int64_t stride() const { return static_cast<std::int64_t>(rows_.table.stride); }
+
   std::vector<std::unique_ptr<PartitionRows>> own_;
   std::unique_ptr<PartitionRows> elsewhere_;
+  std::vector<std::uint64_t> arrays_;  // [P] addresses
   std::int64_t row_bytes_ = 0;
   SourceRows rows_;
 };

@@ -365,11 +365,12 @@ struct FullInference::Impl {
   }
   /// All features of a type that are read here, those of the boundary included.
   void require_finite(int type, const SourceRows& rows) const {
-    const auto check = [&](const std::byte* all, std::int64_t stride, std::int64_t count, const auto& id_of) {
+    const RowTable& table = rows.table;
+    const auto check = [&](const std::byte* all, std::size_t stride, std::int64_t count, const auto& id_of) {
       parallel_ranges(options.threads, count, [&](int, std::int64_t begin, std::int64_t end) {
         std::vector<float> values(static_cast<std::size_t>(rows.width));
         for (std::int64_t row = begin; row < end; ++row) {
-          decode_row(rows.type, rows.width, all + row * stride, values.data());
+          decode_row(rows.type, rows.width, all + static_cast<std::size_t>(row) * stride, values.data());
           if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
             throw_not_finite(type, id_of(row));
         }
@@ -377,13 +378,13 @@ struct FullInference::Impl {
     };
     for (const int part : dataset.partitions()) {
       const auto p = static_cast<std::size_t>(part);
-      check(rows.parts[p], rows.stride, rows_of(type, part),
-            [&](std::int64_t row) { return rows.offsets[p] + row; });
+      check(table.rows_of(p), table.stride, rows_of(type, part),
+            [&](std::int64_t row) { return table.starts[p] + row; });
     }
-    if (rows.boundary == nullptr) return;
+    if (table.elsewhere == nullptr) return;
     std::vector<std::int64_t> ids;
-    rows.boundary->for_each(0, rows.offsets.back(), [&](std::int64_t id) { ids.push_back(id); });
-    check(rows.boundary_rows, rows.boundary_stride, std::ssize(ids),
+    table.elsewhere->for_each(0, table.starts.back(), [&](std::int64_t id) { ids.push_back(id); });
+    check(table.elsewhere_rows, table.elsewhere_stride, std::ssize(ids),
           [&](std::int64_t row) { return ids[static_cast<std::size_t>(row)]; });
   }
   [[noreturn]] void throw_not_finite(int type, std::int64_t dataset_id) const {

@@ -7,64 +7,15 @@
 
 #include "core/base/error.h"
 #include "core/base/parallel_ranges.h"
-#include "core/base/prefetch.h"
 
 namespace hopfeed {
 namespace {
 
-constexpr std::size_t kRowsAhead = 16;
-
 template <class Id>
-void require_rows(const RowTable& table, const Id* ids, std::size_t count, const std::string& path) {
-  const std::int64_t first = table.starts.front(), last = table.starts.back();
-  if (!std::all_of(ids, ids + count, [&](Id id) { return id >= first && id < last; }))
+void require_rows(const RowTable& table, std::span<const Id> ids, const std::string& path) {
+  if (!are_rows(table, ids))
     throw Error(ErrorCode::kCorrupt, path + ": neighbours that are no nodes; run hopfeed-partition verify");
 }
-
-/// Returns where a row of no array lies.
-const std::byte* elsewhere(const RowTable& table, std::int64_t id) {
-  if (table.elsewhere == nullptr || !table.elsewhere->contains(id))
-    throw Error(ErrorCode::kCorrupt, "row " + std::to_string(id) + " was not fetched");
-  return table.elsewhere_rows + static_cast<std::size_t>(table.elsewhere->rank(id)) * table.elsewhere_stride;
-}
-
-/// Returns where a row lies; `array` is where the last one was found.
-const std::byte* place(const RowTable& table, std::int64_t id, std::size_t& array) {
-  const std::span<const std::int64_t> starts = table.starts;
-  if (id < starts[array] || id >= starts[array + 1])
-    array = static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), id) - starts.begin()) - 1;
-  if (table.arrays[array] == 0) return elsewhere(table, id);
-  return reinterpret_cast<const std::byte*>(table.arrays[array]) +
-         static_cast<std::size_t>(id - starts[array]) * table.stride;
-}
-
-/// ReadAhead gives the places of rows in their order, and has asked for the next ones.
-template <class Id>
-class ReadAhead {
- public:
-  ReadAhead(const RowTable& table, const Id* ids, std::size_t begin, std::size_t end, std::size_t bytes)
-      : table_(table), ids_(ids), looked_(begin), end_(end), bytes_(std::min<std::size_t>(bytes, 512)) {
-    while (looked_ < std::min(begin + kRowsAhead, end_)) look();
-  }
-  /// Returns the place of row `i`, which follows the last one.
-  const std::byte* at(std::size_t i) {
-    const std::byte* const row = places_[i % kRowsAhead];
-    if (looked_ < end_) look();
-    return row;
-  }
-
- private:
-  void look() {
-    const std::byte* const row = place(table_, static_cast<std::int64_t>(ids_[looked_]), array_);
-    for (std::size_t line = 0; line < bytes_; line += 64) prefetch_line(row + line);
-    places_[looked_++ % kRowsAhead] = row;
-  }
-
-  const RowTable& table_;
-  const Id* ids_;
-  std::size_t looked_, end_, bytes_, array_ = 0;
-  const std::byte* places_[kRowsAhead] = {};
-};
 
 /// Reducer reduces the sources' rows of each row into what `out` has of it. Rows are shared out among
 /// threads, and each is one thread's: its numbers do not depend on how many there are.
@@ -99,7 +50,7 @@ struct Reducer {
   std::size_t edge(std::size_t row) const { return static_cast<std::size_t>(bounds[row] - bounds.front()); }
 
   void reduce(std::size_t begin, std::size_t end) const {
-    ReadAhead<Id> ahead(table, sources, edge(begin), edge(end), width * sizeof(Number));
+    PlacesAhead<Id> places(table, {sources + edge(begin), sources + edge(end)}, width * sizeof(Number));
     std::vector<Number> run(width);
     std::vector<double> total(width);
     for (std::size_t row = begin; row < end; ++row) {
@@ -108,19 +59,19 @@ struct Reducer {
       if (reduction == Reduction::kSum && last - first > kRun) {
         std::copy_n(to, width, total.begin());
         for (std::size_t e = first; e < last; ++e) {
-          add(run.data(), ahead, e);
+          add(run.data(), places, e);
           if ((e - first) % kRun != kRun - 1 && e + 1 != last) continue;
           for (std::size_t i = 0; i < width; ++i) total[i] += static_cast<double>(run[i]), run[i] = 0;
         }
         std::transform(total.begin(), total.end(), to, [](double sum) { return static_cast<Number>(sum); });
       } else {
-        for (std::size_t e = first; e < last; ++e) add(to, ahead, e);
+        for (std::size_t e = first; e < last; ++e) add(to, places, e);
       }
     }
   }
 
-  void add(Number* to, ReadAhead<Id>& ahead, std::size_t e) const {
-    const auto* const from = reinterpret_cast<const Number*>(ahead.at(e));
+  void add(Number* to, PlacesAhead<Id>& places, std::size_t e) const {
+    const auto* const from = reinterpret_cast<const Number*>(places.next());
     const Number weight = weights == nullptr ? Number{1} : weights[e];
     switch (reduction) {
       case Reduction::kSum:
@@ -142,9 +93,9 @@ struct Reducer {
 
 void gather_rows(const RowTable& table, std::span<const std::int64_t> ids, std::size_t bytes,
                  std::byte* out) {
-  require_rows(table, ids.data(), ids.size(), "rows");
-  ReadAhead<std::int64_t> rows(table, ids.data(), 0, ids.size(), bytes);
-  for (std::size_t i = 0; i < ids.size(); ++i) std::memcpy(out + i * bytes, rows.at(i), bytes);
+  require_rows(table, ids, "rows");
+  PlacesAhead<std::int64_t> places(table, ids, bytes);
+  for (std::size_t i = 0; i < ids.size(); ++i) std::memcpy(out + i * bytes, places.next(), bytes);
 }
 
 template <class Number>
@@ -162,8 +113,7 @@ void reduce_rows(const RowTable& table, const InEdges& edges, const Number* weig
                                       .reduction = reduction,
                                       .width = width,
                                       .out = out};
-    require_rows(table, reducer.sources, static_cast<std::size_t>(bounds.back() - bounds.front()),
-                 edges.path);
+    require_rows<Id>(table, {sources + bounds.front(), sources + bounds.back()}, edges.path);
     reducer.run(threads);
   };
   edges.type == ElementType::kInt32 ? run(static_cast<const std::int32_t*>(edges.sources))

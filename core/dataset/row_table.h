@@ -1,8 +1,4 @@
-// A RowTable finds rows of all nodes of a type that lie in several arrays, as files of a dataset's partitions
-// and of layers' shards do: rows are copied by their ids, or reduced over in-edges.
-//
-// A reduction reads a row for each edge, at places that no cache knows: rows are asked for some edges before
-// they are added, as sampling does (core/sampler/row_pipeline.h).
+// Rows of a RowTable are copied by their ids, or reduced over in-edges.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,20 +6,9 @@
 #include <string>
 
 #include "core/base/element_type.h"
-#include "core/base/ranked_set.h"
+#include "core/dataset/row_places.h"
 
 namespace hopfeed {
-
-/// RowTable is a view: array s has the rows [starts[s], starts[s + 1]), `stride` bytes apart. Of rows that no
-/// array has (address 0), some lie together elsewhere, by rising id.
-struct RowTable {
-  std::span<const std::int64_t> starts;   // rising, one more than arrays
-  std::span<const std::uint64_t> arrays;  // addresses
-  std::size_t stride = 0;
-  const RankedSet* elsewhere = nullptr;  // ids of those; null: each array has an address
-  const std::byte* elsewhere_rows = nullptr;
-  std::size_t elsewhere_stride = 0;
-};
 
 /// Copies the rows of `ids` to `out`, `bytes` of each. Throws kCorrupt where there is no such row.
 void gather_rows(const RowTable& table, std::span<const std::int64_t> ids, std::size_t bytes, std::byte* out);
