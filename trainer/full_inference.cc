@@ -12,6 +12,7 @@
 #include <future>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "core/base/disk_room.h"
@@ -66,6 +67,32 @@ dev_t disk_of(const std::filesystem::path& folder) {
   return ::stat(folder.c_str(), &status) == 0 ? status.st_dev : 0;
 }
 
+/// Boundaries are those of the plan's tables. Tables that are read over the same edges have the same one.
+class Boundaries {
+ public:
+  Boundaries(const Dataset& dataset, const InferencePlan& plan) {
+    std::vector<std::set<int>> edge_types(plan.tables.size());
+    for (const InferenceStage& stage : plan.stages)
+      for (const InferenceTerm& term : stage.terms)
+        if (term.edge_type >= 0) edge_types[term.table].insert(term.edge_type);
+    for (std::size_t table = 0; table < plan.tables.size(); ++table) {
+      const auto [of_types, is_new] = sets_.try_emplace(edge_types[table]);
+      if (is_new && !edge_types[table].empty()) {
+        const std::vector<int> types(edge_types[table].begin(), edge_types[table].end());
+        of_types->second = boundary_of(dataset, plan.tables[table].node_type, types);
+      }
+      by_table_.push_back(&of_types->second);
+    }
+  }
+  Boundaries(const Boundaries&) = delete;
+  Boundaries& operator=(const Boundaries&) = delete;
+  const RankedSet& operator[](std::size_t table) const { return *by_table_[table]; }
+
+ private:
+  std::map<std::set<int>, RankedSet> sets_;  // by edge types, which all come from one type of nodes
+  std::vector<const RankedSet*> by_table_;
+};
+
 }  // namespace
 
 std::string processor_kind() {
@@ -80,26 +107,21 @@ std::string processor_kind() {
 
 struct FullInference::Impl {
   Impl(const InferredModel& model, const Dataset& dataset, InferenceOptions options)
-      : model(model), dataset(dataset), options(std::move(options)), plan(plan_inference(model, dataset)) {
+      : model(model),
+        dataset(dataset),
+        options(std::move(options)),
+        plan(plan_inference(model, dataset)),
+        boundaries(dataset, plan) {
     for (const InferenceTable& table : plan.tables)
       for (const int part : this->dataset.partitions())
         require_valid(rows_of(table.node_type, part) <= std::int64_t{UINT32_MAX},
                       "partition " + std::to_string(part) + " has too many nodes of type '" +
                           table.name.node_type + "': 2^32 is the most; cut the graph into more partitions");
-    for (std::size_t table = 0; table < plan.tables.size(); ++table) boundaries.push_back(boundary(table));
     for (const InferenceStage& stage : plan.stages) total += rows_here(plan.tables[stage.table].node_type);
     run_id = id();
   }
 
   // ---- what there is
-  RankedSet boundary(std::size_t table) const {
-    std::vector<int> types;
-    for (const InferenceStage& stage : plan.stages)
-      for (const InferenceTerm& term : stage.terms)
-        if (term.table == table && term.edge_type >= 0) types.push_back(term.edge_type);
-    if (types.empty()) return RankedSet();
-    return boundary_of(dataset, plan.tables[table].node_type, types);
-  }
   const std::vector<std::int64_t>& offsets(int node_type) const {
     return dataset.meta().node_types[static_cast<std::size_t>(node_type)].partition_offsets;
   }
@@ -560,7 +582,7 @@ struct FullInference::Impl {
   const Dataset& dataset;
   const InferenceOptions options;
   const InferencePlan plan;
-  std::vector<RankedSet> boundaries;  // by table
+  const Boundaries boundaries;
   RunId run_id;
   std::vector<ResultSink*> sinks;
   std::optional<RunFolder> folder;

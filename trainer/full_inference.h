@@ -3,8 +3,8 @@
 // 2017; PyG's and DGL's `inference`; over partitions: Deal, arXiv 2503.02960). Rows that lie with other
 // machines are fetched once a layer. Layers lie in files between: they may exceed the memory, and a run that
 // was killed goes on from the shards that are whole. Beside what InferenceOptions::memory bounds there are
-// two shards, a block for each thread, and for each table that lies on several machines a bit for each node
-// of its type.
+// two shards, a block for each thread, and, over several machines, a bit and an eighth for each node of a
+// type that edges come from: once for all tables that are read over the same edge types.
 //
 // On the CPU a row has the same bits for any cut, threads, memory and number of machines, resumed or not, on
 // one kind of processor and version of Torch.
