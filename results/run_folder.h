@@ -29,8 +29,8 @@ class RunFolder {
  public:
   /// Takes the folder for a run, which goes on with what an earlier process of the same run left, and removes
   /// what another run left. `about` is a JSON object, for people, of what decides the run. Makes the folder.
-  /// Throws kBusy where another process computes there, or rows are left (LeftRows), kInvalid where the folder
-  /// has files that are none of a run, kIo or kNoSpace.
+  /// Throws kBusy where another process computes there, or rows are left (LeftRows), kInvalid where the
+  /// folder has files that are none of a run, kIo or kNoSpace.
   RunFolder(std::filesystem::path folder, RunId run, const std::string& about, Sync sync = Sync::kYes,
             LeftRows left = LeftRows::kStay);
 
