@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,6 +26,7 @@
 #include "python/module/stream_options.h"
 #include "python/module/truncated_files.h"
 #include "results/boundary.h"
+#include "results/partition_rows.h"
 #include "results/run_folder.h"
 
 namespace nb = nanobind;
@@ -33,6 +35,7 @@ namespace hopfeed::python {
 namespace {
 
 using Matrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<nb::numpy, std::uint8_t>;
 using Table = std::pair<std::string, std::string>;  // of a layer: its name and the node type
 
 LayerName named(const Table& table) {
@@ -172,18 +175,43 @@ class Machines {
       bring(part, rows, ids, out);
     };
     fetch_boundary(run, name, *boundary.ids, offsets, row_bytes, shard_rows(row_bytes), looking);
-    auto fetched = std::make_unique<Fetched>();
-    fetched->ids = boundary.ids;
-    fetched->rows =
-        std::make_unique<const PartitionRows>(run.boundary(), name, 0, boundary.ids->size(), row_bytes);
-    fetched->row_bytes = static_cast<std::size_t>(row_bytes);
-    return fetched;
+    const auto rows =
+        std::make_shared<const PartitionRows>(run.boundary(), name, 0, boundary.ids->size(), row_bytes);
+    return std::make_unique<Fetched>(Fetched{.ids = boundary.ids,
+                                             .keeps = rows,
+                                             .rows = rows->data(),
+                                             .row_bytes = static_cast<std::size_t>(row_bytes)});
   }
 
   std::chrono::milliseconds deadline_{0};
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<ResultsPeers> peers_;
 };
+
+/// Rows from the `first` on, uint8 [count, row_bytes].
+Bytes rows_of(const Fetched& fetched, std::int64_t first, std::int64_t count) {
+  require_valid(first >= 0 && count >= 0 && first + count <= fetched.ids->size(), "there are no such rows");
+  const std::size_t bytes = static_cast<std::size_t>(count) * fetched.row_bytes;
+  auto copy = std::make_unique_for_overwrite<std::uint8_t[]>(bytes);
+  {
+    const nb::gil_scoped_release released;
+    require_whole_files();
+    if (bytes > 0)
+      std::memcpy(copy.get(), fetched.rows + static_cast<std::size_t>(first) * fetched.row_bytes, bytes);
+  }
+  std::uint8_t* const data = copy.release();
+  const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<std::uint8_t*>(p); });
+  return Bytes(data, {static_cast<std::size_t>(count), fetched.row_bytes}, owner);
+}
+
+/// The same nodes with the rows of a matrix, which lies in memory of Python's.
+std::unique_ptr<Fetched> of_columns(const Fetched& fetched, const Matrix& rows) {
+  require_valid(static_cast<std::int64_t>(rows.shape(0)) == fetched.ids->size(), "rows that do not agree");
+  return std::make_unique<Fetched>(Fetched{.ids = fetched.ids,
+                                           .keeps = std::make_shared<const Matrix>(rows),
+                                           .rows = static_cast<const std::byte*>(rows.data()),
+                                           .row_bytes = rows.shape(1) * rows.itemsize()});
+}
 
 void bind_run_folder(nb::module_& module) {
   nb::class_<PythonRunFolder>(module, "RunFolder",
@@ -218,7 +246,13 @@ void bind_inference(nb::module_& module) {
   bind_run_folder(module);
   nb::class_<Boundary>(module, "Boundary", "Nodes of a type whose rows lie with other machines.")
       .def("__len__", [](const Boundary& boundary) { return boundary.ids->size(); });
-  nb::class_<Fetched>(module, "Fetched", "Rows of a boundary.");
+  nb::class_<Fetched>(module, "Fetched", "Rows of a boundary, by rising id.")
+      .def("__len__", [](const Fetched& fetched) { return fetched.ids->size(); })
+      .def("rows", &rows_of, nb::arg("first"), nb::arg("count"),
+           nb::sig("def rows(self, first: int, count: int) -> object"),
+           "Copies of rows, uint8 [count, bytes].")
+      .def("of_columns", &of_columns, nb::arg("rows"),
+           nb::sig("def of_columns(self, rows: object) -> Fetched"), "The same nodes with other rows.");
   nb::class_<Machines>(module, "Machines", "This machine's partitions of a dataset, and who has the others.")
       .def(nb::init<const std::string&, const nb::dict&>(), nb::arg("folder"), nb::arg("options"))
       .def_prop_ro("partitions", &Machines::partitions, "Those that are here.")

@@ -8,19 +8,19 @@
 
 #include "core/base/ranked_set.h"
 #include "core/dataset/row_table.h"
-#include "results/partition_rows.h"
 
 namespace hopfeed::python {
 
-/// Fetched are rows of other machines' partitions that were brought here.
+/// Fetched are rows of other machines' partitions that were brought here, by rising id.
 struct Fetched {
   std::shared_ptr<const RankedSet> ids;
-  std::unique_ptr<const PartitionRows> rows;
+  std::shared_ptr<const void> keeps;  // what the rows lie in
+  const std::byte* rows = nullptr;
   std::size_t row_bytes = 0;
 
   void add_to(RowTable& table) const {
     table.elsewhere = ids.get();
-    table.elsewhere_rows = rows->data();
+    table.elsewhere_rows = rows;
     table.elsewhere_stride = row_bytes;
   }
 };

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from torch_geometric.nn import (  # noqa: E402
     to_hetero,
 )
 
-from hopfeed.results import plan, reductions  # noqa: E402
+from hopfeed.results import plan, reductions, slices  # noqa: E402
 
 SMALL = "1M"  # blocks of some thousand edges
 
@@ -290,6 +291,75 @@ def test_FloatingTypeOfTheModel_IsThatOfTheRows(cut: Path) -> None:
             wanted = conv(x.to(kind), edges).float().detach()
             found = hopfeed.infer([conv], cut, memory=SMALL if kind == torch.bfloat16 else "2M", progress=False)
             torch.testing.assert_close(found, wanted, rtol=rtol, atol=rtol * float(wanted.abs().max()))
+
+
+def slices_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many columns there were of each reduction that was done slice by slice."""
+    made: list[int] = []
+    init = slices.Slices.__init__
+
+    def noting(self: slices.Slices, *arguments: Any) -> None:
+        made.append(arguments[4])
+        init(self, *arguments)
+
+    monkeypatch.setattr(slices.Slices, "__init__", noting)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "element"), [("mean", "float32"), ("sum", "float16"), ("max", "float64"), ("gcn", "float32"), ("edges", "float32"), ("edges", "float16")]
+)
+def test_RowsLargerThanTheMemory_AreReducedSliceBySlice_WithTheSameBits(weighted: Path, monkeypatch: pytest.MonkeyPatch, name: str, element: str) -> None:
+    torch.manual_seed(1)
+    conv = GCNConv(200, 120) if name == "gcn" else GraphConv(200, 120) if name == "edges" else SAGEConv(200, 120, aggr=name)
+    dtype = torch.float64 if element == "float64" else torch.float32
+    x = torch.randn(3000, 200).half().to(getattr(torch, element))
+    weights = {"edge_weight": "w"} if name == "edges" else {}
+    layers = [conv.to(dtype), SAGEConv(120, 3).to(dtype)]
+    made = slices_of(monkeypatch)
+    found = hopfeed.infer(layers, weighted, x=x.numpy(), memory=SMALL, progress=False, **weights)
+    assert made == [(1 << 20) // (3000 * dtype.itemsize)] * 2
+    _, edges = whole(weighted)
+    wanted = conv(x.to(dtype), edges, *([edge_attr(weighted, "w").to(dtype)] if weights else []))
+    assert_close(found, layers[1](wanted, edges).float())
+    monkeypatch.setattr(plan.Costs, "columns", lambda *_: 0)
+    where_they_lie = hopfeed.infer(layers, weighted, x=x.numpy(), memory=SMALL, progress=False, **weights)
+    assert len(made) == 2
+    if element == "float16":  # is added piece by piece there
+        assert_close(found, where_they_lie)
+    else:
+        assert torch.equal(found, where_they_lie)
+
+
+def test_RowsLargerThanTheMemory_AKilledRunGoesOnToTheSameBits(weighted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(1)
+    x, conv = torch.randn(3000, 200).numpy(), SAGEConv(200, 700)
+    whole_run = hopfeed.infer(conv, weighted, tmp_path / "whole", x=x, memory=SMALL, progress=False).array()
+    monkeypatch.setattr(plan, "SHARD_BYTES", 1 << 20)
+    written, of = [], slices.Slices.of
+
+    def failing(self: slices.Slices, block: plan.Rows) -> torch.Tensor:
+        written.append(block)
+        if len(written) == 40:
+            raise InterruptedError
+        return of(self, block)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(slices.Slices, "of", failing)
+        with pytest.raises(InterruptedError):
+            hopfeed.infer(conv, weighted, tmp_path / "out", x=x, memory=SMALL, progress=False)
+    assert list((tmp_path / "out").rglob("part-*.json")), "no shard was whole"
+    left, made = [], slices_of(monkeypatch)
+    monkeypatch.setattr(slices.Slices, "of", lambda self, block: (left.append(block), of(self, block))[1])
+    found = hopfeed.infer(conv, weighted, tmp_path / "out", x=x, memory=SMALL, progress=False).array()
+    assert len(made) == 1 and left and written[0] not in left
+    assert (found == whole_run).all()
+
+
+def test_NotEvenAColumnFits_RowsAreReadWhereTheyLie() -> None:
+    assert plan.Costs(64, [64], 1 << 19).columns(1 << 19, 12, 4) == 0
+    assert plan.Costs(64, [64], 1 << 19).columns(1 << 18, 12, 4) == 1
+    assert plan.Costs(64, [64], 1 << 19).columns(0, 12, 4) == 0
 
 
 def test_RowsOfTheCallersOwn_ByOriginalId(cut: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hopfeed.results.convolutions import Block, Convolution, Reduced, Reducing
 from hopfeed.results.graph import Graph
 from hopfeed.results.reductions import reduced
 from hopfeed.results.rows import Rows
+from hopfeed.results.slices import Slices
 from hopfeed.results.stages import Relation, Task, Value
 from hopfeed.results.tables import Tables
 
@@ -55,13 +57,44 @@ class Inference:
         price: plan.Costs,
         write: Callable[[Task, plan.Shard, list[list[torch.Tensor]]], object],
         advance: Callable[[int], object],
+        folder: Path,
     ) -> None:
-        """Computes these shards of a task; ``write`` is called for each, in another thread, with the outputs of its blocks."""
+        """Computes these shards of a task; ``write`` is called for each, in another thread, with the outputs of its blocks.
+
+        Args:
+            folder: for what does not fit into the memory.
+        """
         assert self._tables is not None
         for relation in task.relations:
             relation.convolution.prepare(self.graph, relation.edge_type, self._tables)
+        slices = self._slices(task, shards, price, folder)
+        try:
+            self._run(task, shards, price, slices, write, advance)
+        finally:
+            for of in slices.values():
+                of.close()
+
+    def _slices(self, task: Task, shards: list[plan.Shard], price: plan.Costs, folder: Path) -> dict[int, Slices]:
+        """By the number of a relation whose sources' rows do not fit."""
+        slices, blocks = {}, [block for shard in shards for block in shard.blocks]
+        for at, relation in enumerate(task.relations):
+            rows = self.inputs[relation.source]
+            columns = price.columns(rows.num_here, rows.width, rows.numbers.itemsize) if isinstance(relation.convolution, Reducing) else 0
+            if columns and blocks:
+                slices[at] = Slices(self.graph, relation, rows, blocks, columns, price.edge_limit(at), folder)
+        return slices
+
+    def _run(
+        self,
+        task: Task,
+        shards: list[plan.Shard],
+        price: plan.Costs,
+        slices: Mapping[int, Slices],
+        write: Callable[[Task, plan.Shard, list[list[torch.Tensor]]], object],
+        advance: Callable[[int], object],
+    ) -> None:
         written: Future[object] | None = None
-        coming = self._blocks(task, shards, price)
+        coming = self._blocks(task, shards, price, slices)
         for shard in shards:
             made: list[list[torch.Tensor]] = []
             for _ in shard.blocks:
@@ -74,18 +107,18 @@ class Inference:
         if written is not None:
             written.result()
 
-    def _blocks(self, task: Task, shards: list[plan.Shard], price: plan.Costs) -> Iterator[Prepared]:
+    def _blocks(self, task: Task, shards: list[plan.Shard], price: plan.Costs, slices: Mapping[int, Slices]) -> Iterator[Prepared]:
         """One ahead."""
         held: Future[Prepared] | None = None
         for rows in (rows for shard in shards for rows in shard.blocks):
-            after = self._ahead.submit(self.prepare, task, rows, price)
+            after = self._ahead.submit(self.prepare, task, rows, price, slices)
             if held is not None:
                 yield held.result()
             held = after
         if held is not None:
             yield held.result()
 
-    def prepare(self, task: Task, rows: plan.Rows, price: plan.Costs) -> Prepared:
+    def prepare(self, task: Task, rows: plan.Rows, price: plan.Costs, slices: Mapping[int, Slices]) -> Prepared:
         """The inputs of a block."""
         first = self.graph.partition_offsets(task.node_type)[rows.part] + rows.begin
         count = rows.end - rows.begin
@@ -93,7 +126,10 @@ class Inference:
         for at, relation in enumerate(task.relations):
             bounds = self.graph.offsets(relation.edge_type, rows.part, rows.begin, rows.end)
             if isinstance(relation.convolution, Reducing):
-                neighbours = reduced(self.graph, relation, self.inputs[relation.source], rows.part, rows.begin, bounds, price.edge_limit(at))
+                if at in slices:
+                    neighbours = slices[at].of(rows)
+                else:
+                    neighbours = reduced(self.graph, relation, self.inputs[relation.source], rows.part, rows.begin, bounds, price.edge_limit(at))
                 prepared.relations.append(Reduced(neighbours.to(self._dtype), self.inputs[relation.own].run(first, count), first))
             else:
                 prepared.relations.append(self.block(relation, rows.part, first, bounds))

@@ -59,6 +59,11 @@ class Costs:
         """The most edges of one relation in a block."""
         return max(1, (self.limit - self.row) // self.edges[relation])
 
+    def columns(self, rows: int, width: int, item: int) -> int:
+        """How many columns of so many rows of numbers are held at a time; 0: all rows fit, or not even one column does."""
+        held = 2 * self.limit // max(1, rows * item)
+        return held if held < width else 0
+
 
 def costs(widths: list[tuple[int, int]], own: int, memory: int) -> Costs:
     """Of a task whose relations have these widths of sources and of what they give; ``own`` is that of all rows read and made.

@@ -29,7 +29,7 @@ def reduced(graph: Graph, relation: Relation, rows: Rows, part: int, begin: int,
     convolution = relation.convolution
     assert isinstance(convolution, Reducing) and convolution.reduce is not None
     kind = "sum" if convolution.reduce == "mean" else convolution.reduce
-    out = torch.full((len(bounds) - 1, rows.width), _FROM[kind], dtype=torch.float64 if rows.dtype == torch.float64 else torch.float32)
+    out = torch.full((len(bounds) - 1, rows.width), _FROM[kind], dtype=rows.numbers)
     if rows.are_numbers and not convolution.weighs:
         limit = max(1, int(bounds[-1] - bounds[0]))
     for at in range(int(bounds[0]), int(bounds[-1]), limit):

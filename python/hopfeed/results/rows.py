@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from hopfeed import _core
 from hopfeed.errors import UnsupportedError
 
 Array = np.ndarray[Any, Any]
+_BYTES_AT_ONCE = 8 << 20
 
 
 class Rows:
@@ -81,6 +82,38 @@ class Rows:
     def run(self, first: int, count: int) -> torch.Tensor:
         """Consecutive rows."""
         return self[torch.arange(first, first + count)]
+
+    @property
+    def numbers(self) -> torch.dtype:
+        """Which numbers they are reduced to."""
+        return torch.float64 if self.dtype == torch.float64 else torch.float32
+
+    @property
+    def num_here(self) -> int:
+        """How many are on this machine."""
+        return sum(map(len, self._arrays)) + (0 if self.fetched is None else len(self.fetched))
+
+    def columns(self, begin: int, end: int) -> Rows:
+        """Some columns of all rows that are here, as numbers, in memory."""
+        meta = {"name": self._meta["name"], "element_type": str(self.numbers).removeprefix("torch."), "shape": [end - begin]}
+        arrays = [self._columns(len(array), lambda at, count, first=first: self.run(first + at, count), begin, end) for first, array in self._pieces()]  # type: ignore[misc]
+        made = Rows.of_parts(arrays, [first for first, _ in self._pieces()], len(self), meta, self.numbers)
+        if self.fetched is not None:
+            fetched = self.fetched
+            held = self._columns(len(fetched), lambda at, count: tensor_of(fetched.rows(at, count), self._meta, self.dtype), begin, end)
+            made.fetched = fetched.of_columns(held)
+        return made
+
+    def _columns(self, rows: int, read: Callable[[int, int], torch.Tensor], begin: int, end: int) -> Array:
+        held, at_once = np.empty((rows, end - begin), str(self.numbers).removeprefix("torch.")), max(1, _BYTES_AT_ONCE // max(1, self.row_bytes))
+        for at in range(0, rows, at_once):
+            count = min(at_once, rows - at)
+            held[at : at + count] = read(at, count)[:, begin:end]
+        return held
+
+    def _pieces(self) -> list[tuple[int, Array]]:
+        """Arrays with their first ids."""
+        return list(zip(self._starts[:-1][self._addresses != 0].tolist(), self._arrays))
 
     @property
     def are_numbers(self) -> bool:

@@ -16,6 +16,7 @@ import torch
 
 from hopfeed.errors import InvalidError, NoSpaceError
 from hopfeed.results import plan
+from hopfeed.results.convolutions import Reducing
 from hopfeed.results.folder import LOCK, MANIFEST, WORK, Files, free_bytes, read_json, require_whole
 from hopfeed.results.graph import Graph
 from hopfeed.results.inference import Inference
@@ -104,7 +105,8 @@ class Run:
             made = sum(self._made[value].bytes for task in stage for value in task.outputs if self._model.last_use(value) > at)
             read = {relation.source for task in stage for relation in task.relations}
             fetched = sum(self._fetched_bytes(value, inputs) for value in read)
-            peak = max(peak, alive + made + fetched)
+            sliced = max((self._sliced(task, price, inputs) for task, _, price in self.plans[at]), default=0)
+            peak = max(peak, alive + made + fetched + sliced)
             alive += made - sum(given.bytes for value, given in self._made.items() if self._model.last_use(value) == at)
         results = sum(output.rows * output.row_bytes(self._made[value].width) for value, output in self._outputs.items())
         at_work, at_out = max(0, peak - bytes_in(self._layers)), max(0, results - bytes_in(self._out, but=self._work))
@@ -113,6 +115,13 @@ class Run:
             if needed > (free := free_bytes(folder)):
                 raise NoSpaceError(f"{folder}: the run writes {_size(needed)}, and {_size(free)} are free; make room, or give another folder (out=, work=)")
 
+    def _here(self, value: Value, inputs: Mapping[Value, Rows]) -> int:
+        """Rows of a value that this machine reads."""
+        if value in inputs and inputs[value].are_all:
+            return self.graph.dataset.num_nodes(value.node_type)
+        fetched = len(self.graph.boundary(value.node_type, self._edge_types(value))) if self.graph.others else 0
+        return self.graph.num_rows(value.node_type) + fetched
+
     def _fetched_bytes(self, value: Value, inputs: Mapping[Value, Rows]) -> int:
         """That rows of other machines take."""
         rows = inputs.get(value)
@@ -120,6 +129,16 @@ class Run:
             return 0
         each = self._made[value].row_bytes if rows is None else rows.row_bytes
         return len(self.graph.boundary(value.node_type, self._edge_types(value))) * each
+
+    def _sliced(self, task: Task, price: plan.Costs, inputs: Mapping[Value, Rows]) -> int:
+        """Bytes that a task takes beside the work folder's files, for what does not fit into the memory."""
+        bytes_of = 0
+        for relation in task.relations:
+            value, item = relation.source, 8 if self.dtype == torch.float64 else 4
+            width = (inputs.get(value) or self._made[value]).width
+            if isinstance(relation.convolution, Reducing) and price.columns(self._here(value, inputs), width, item):
+                bytes_of += self.graph.num_rows(task.node_type) * width * item
+        return bytes_of
 
     @contextmanager
     def tables(self, run: str, about: Mapping[str, Any], sync: bool, anew: bool) -> Iterator[Tables]:
@@ -151,7 +170,7 @@ class Run:
                     for relation in task.relations:
                         value = relation.source
                         tables.fetch(self._tables[value], self._edge_types(value), inference.inputs[value])
-                    inference.run(task, missing, price, lambda task, shard, blocks, at=at: self._write(at, task, shard, blocks, tables), advance)  # type: ignore[misc]
+                    inference.run(task, missing, price, lambda task, shard, blocks, at=at: self._write(at, task, shard, blocks, tables), advance, self._layers)  # type: ignore[misc]
             if at >= first:
                 self._files.json(self._stage(at) / _WHOLE, {})
             self._open(at, inference, tables)
