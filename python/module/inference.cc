@@ -35,7 +35,7 @@ namespace hopfeed::python {
 namespace {
 
 using Matrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<nb::numpy, std::uint8_t>;
+using CopiedRows = nb::ndarray<nb::numpy, std::uint8_t>;
 using Table = std::pair<std::string, std::string>;  // of a layer: its name and the node type
 
 LayerName named(const Table& table) {
@@ -189,7 +189,7 @@ class Machines {
 };
 
 /// Rows from the `first` on, uint8 [count, row_bytes].
-Bytes rows_of(const Fetched& fetched, std::int64_t first, std::int64_t count) {
+CopiedRows rows_of(const Fetched& fetched, std::int64_t first, std::int64_t count) {
   require_valid(first >= 0 && count >= 0 && first + count <= fetched.ids->size(), "there are no such rows");
   const std::size_t bytes = static_cast<std::size_t>(count) * fetched.row_bytes;
   auto copy = std::make_unique_for_overwrite<std::uint8_t[]>(bytes);
@@ -201,7 +201,7 @@ Bytes rows_of(const Fetched& fetched, std::int64_t first, std::int64_t count) {
   }
   std::uint8_t* const data = copy.release();
   const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<std::uint8_t*>(p); });
-  return Bytes(data, {static_cast<std::size_t>(count), fetched.row_bytes}, owner);
+  return CopiedRows(data, {static_cast<std::size_t>(count), fetched.row_bytes}, owner);
 }
 
 /// The same nodes with the rows of a matrix, which lies in memory of Python's.

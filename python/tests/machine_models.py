@@ -37,6 +37,7 @@ MODELS: dict[str, dict[str, Callable[[], Call]]] = {
         "gcn": lambda: (GCN(12, 16, 2, 4), {"edge_weight": "w"}),
         "gcn-again": lambda: (GCN(12, 8, 2, 4, improved=True), {"edge_weight": "w", "nodes": range(0, 3000, 7)}),
         "gat": lambda: (GAT(12, 16, 2, 4, heads=2), {"memory": "16M"}),
+        "wide": lambda: ([SAGEConv(12, 200), SAGEConv(200, 4, aggr="max")], {"memory": "1M"}),  # in slices of columns
         "double": lambda: (GraphSAGE(12, 16, 2, 4).double(), {"dtype": "float16"}),
     },
     "users": {"typed": lambda: (_typed(), {"act": torch.relu}), "one-type": lambda: (_typed(), {"node_type": "item"})},
