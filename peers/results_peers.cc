@@ -20,18 +20,23 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBlockBytes = std::size_t{8} << 20;  // of rows
 constexpr std::size_t kBlocksUnderWay = 4;
-constexpr std::chrono::milliseconds kShortestSleep = 20ms, kLongestSleep = 1'000ms;
+constexpr std::chrono::milliseconds kShortestSleep = 10ms, kLongestSleep = 100ms;
 constexpr std::chrono::milliseconds kStep = 100ms;  // of `while_waiting`
 
 }  // namespace
 
-/// The questions of one fetch in their order: blocks of its rows.
+/// The questions of one fetch in their order: blocks of its rows. Rows that may not be there yet are not
+/// named in vain: a block that is waited for is asked for its last row alone until that is there, and what
+/// follows it is asked for ahead only behind blocks that were there.
 class ResultsPeers::Blocks {
  public:
   struct Block {
     std::size_t first = 0, count = 0;
+    bool last_alone = false;  // is asked for
     PartitionPeers::Ticket ticket = 0;
     Clock::time_point asked;
+
+    std::size_t rows() const { return last_alone ? 1 : count; }
   };
   Blocks(PeerNetwork& network, ResultsQuestion question, std::size_t row_bytes)
       : network_(network),
@@ -47,26 +52,44 @@ class ResultsPeers::Blocks {
 
   /// Asks as far ahead as may be. False: all are there.
   bool ask_ahead() {
-    for (; next_ < rows_.size() && asked_.size() < kBlocksUnderWay; next_ += asked_.back().count) {
-      asked_.push_back({.first = next_, .count = std::min(height_, rows_.size() - next_)});
+    for (; next_ < rows_.size() && asked_.size() < ahead_; next_ += asked_.back().count) {
+      asked_.push_back(
+          {.first = next_, .count = std::min(height_, rows_.size() - next_), .last_alone = next_ == 0});
       ask(asked_.back());
     }
     return !asked_.empty();
   }
+  Block& front() { return asked_.front(); }
+  /// Its rows were there.
+  void pop() {
+    asked_.pop_front();
+    ahead_ = std::min(2 * ahead_, kBlocksUnderWay);
+  }
+  /// The front's last row is there.
+  void ask_for_all() {
+    front().last_alone = false;
+    ask(front());
+  }
+  /// The front's rows are not there.
+  void ask_for_the_last() {
+    ahead_ = 1;
+    front().last_alone = true;
+    ask(front());
+  }
+
+ private:
   void ask(Block& block) {
-    question_.rows = rows_.subspan(block.first, block.count);
+    question_.rows = rows_.subspan(block.first + block.count - block.rows(), block.rows());
     block.asked = Clock::now();
     block.ticket = network_.ask(static_cast<int>(question_.partition), write_results_question(question_));
   }
-  Block& front() { return asked_.front(); }
-  void pop() { asked_.pop_front(); }
 
- private:
   PeerNetwork& network_;
   ResultsQuestion question_;
   const std::span<const std::uint32_t> rows_;
   const std::size_t height_;
   std::size_t next_ = 0;  // of rows_
+  std::size_t ahead_ = 1;
   std::deque<Block> asked_;
 };
 
@@ -94,14 +117,18 @@ void ResultsPeers::fetch(RunId run, const LayerName& name, int partition, std::s
   while (blocks.ask_ahead()) {
     Blocks::Block& block = blocks.front();
     const PeerAnswer bytes = network_.wait(block.ticket);
-    const ResultsAnswer answer = read_answer(partition, *bytes, block.count, each);
+    const ResultsAnswer answer = read_answer(partition, *bytes, block.rows(), each);
     const Clock::time_point now = Clock::now();
     if (answer.says == ResultsSays::kRows) {
+      at_work = now;
+      pause.reset();
+      if (block.rows() < block.count) {
+        blocks.ask_for_all();
+        continue;
+      }
       std::ranges::copy(answer.rows, out + block.first * each);
       rows_ += static_cast<std::int64_t>(block.count);
       blocks.pop();
-      at_work = now;
-      pause.reset();
       continue;
     }
     if (block.asked >= paused) {  // else it is an old answer
@@ -110,7 +137,7 @@ void ResultsPeers::fetch(RunId run, const LayerName& name, int partition, std::s
       sleep(pause.next());
       paused = Clock::now();
     }
-    blocks.ask(block);
+    blocks.ask_for_the_last();
   }
 } catch (const Error& error) {
   if (error.code() != ErrorCode::kPeerDied) throw;
