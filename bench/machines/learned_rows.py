@@ -36,78 +36,11 @@ import sys
 import threading
 import time
 
+from namespaces import Failed, Machine, ip
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANKS = 4
-STARTS_WITHIN = 120  # seconds, for a server
 PORT, MEETING_PORT = 9470, 29500
-
-
-class Failed(Exception):
-    pass
-
-
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, timeout=30)
-
-
-def last_line(path):
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return lines[-1] if lines else "nothing"
-
-
-class Machine:
-    """A namespace, with a server that owns the state of a partition."""
-
-    def __init__(self, number, bridge, folder):
-        self.name, self.address = f"{bridge}m{number}", f"10.213.78.{10 + number}"
-        self.number, self.folder, self.server = number, folder / f"machine-{number}", None
-        self.bridge = bridge
-
-    def make(self):
-        self.folder.mkdir(parents=True)
-        ip("netns", "add", self.name)
-        ip("link", "add", "v" + self.name, "type", "veth", "peer", "name", "eth0", "netns", self.name)
-        ip("link", "set", "v" + self.name, "master", self.bridge, "up")
-        ip("-n", self.name, "addr", "add", self.address + "/24", "dev", "eth0")
-        ip("-n", self.name, "link", "set", "eth0", "up")
-        ip("-n", self.name, "link", "set", "lo", "up")
-
-    def start(self, command, log, **more):
-        """`ip netns exec` becomes the command, so the process is the command's."""
-        with open(self.folder / log, "ab") as out:
-            return subprocess.Popen(["ip", "netns", "exec", self.name, *map(str, command)], stdout=out, stderr=out,
-                                    stdin=subprocess.DEVNULL, start_new_session=True, **more)
-
-    def serve(self, command):
-        """Starts the server, and returns once it answers."""
-        log = self.folder / "server.log"
-        before = log.stat().st_size if log.exists() else 0
-        self.server = self.start(command, log.name)
-        until = time.monotonic() + STARTS_WITHIN
-        while b"listening on " not in log.read_bytes()[before:]:
-            if self.server.poll() is not None or time.monotonic() > until:
-                raise Failed(f"the server of machine {self.number} does not start: {last_line(log)}")
-            time.sleep(0.02)
-
-    def kill_server(self):
-        self.server.kill()
-        self.server.wait(timeout=30)
-
-    def processes(self):
-        """Ids of all processes of this machine, which are ours."""
-        told = subprocess.run(["ip", "netns", "pids", self.name], capture_output=True, text=True, timeout=30, check=False)
-        return [int(pid) for pid in told.stdout.split()]
-
-    def end(self):
-        until = time.monotonic() + 30
-        while (left := self.processes()) and time.monotonic() < until:
-            for pid in left:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            time.sleep(0.05)
-        subprocess.run(["ip", "netns", "del", self.name], check=False, timeout=30)
 
 
 class Machines:
@@ -122,6 +55,7 @@ class Machines:
             for number in range(count):
                 self.all.append(Machine(number, self.bridge, folder))
                 self.all[-1].make()
+                self.all[-1].join(self.bridge)
         except BaseException:
             self.end()
             raise
