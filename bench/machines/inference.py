@@ -182,6 +182,8 @@ def boundaries(options, meta):
         folder = options.data / f"part-{part:04}/edges/{edge_type['src']}__{edge_type['rel']}__{edge_type['dst']}"
         sources = numpy.unique(numpy.load(folder / "indices.npy", mmap_mode="r"))
         found.append(int(((sources < offsets[part]) | (sources >= offsets[part + 1])).sum()))
+    if 0 in found:
+        raise Failed(f"no edge of {options.data} joins its partitions, so there is nothing to fetch")
     return found
 
 
@@ -201,8 +203,15 @@ def received(machine):
     return json.loads(told.stdout)[0]["stats64"]["rx"]["bytes"]
 
 
+def answered(pair, machine):
+    """Rows of layers that its server has given to the other machine."""
+    told = subprocess.run(["ip", "netns", "exec", machine.name, pair.options.bin / "hopfeed-server", "status",
+                           f"{machine.address}:{PORT}"], capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(told.stdout)["results"]["rows"]
+
+
 def together(pair, folder, row_bytes):
-    """A run on each machine; of each its seconds, CPU with its server's, and bytes received."""
+    """A run on each machine; of each its seconds, CPU with its server's, bytes received, and rows of layers given."""
     for machine in pair.all:
         machine.serve(pair.server(machine, folder))
     before = [(cpu_of(machine.server.pid), received(machine)) for machine in pair.all]
@@ -223,7 +232,8 @@ def together(pair, folder, row_bytes):
             raise Failed(f"two machines have not ended within {pair.options.limit} s; see {pair.options.folder}")
         time.sleep(POLL)
     found = [{"program": program_seconds(pair.out(machine, folder)), "cpu": cpu[machine.number] + cpu_of(machine.server.pid) - server_cpu,
-              "received": received(machine) - bytes_before} for machine, (server_cpu, bytes_before) in zip(pair.all, before)]
+              "received": received(machine) - bytes_before, "rows_given": answered(pair, machine)}
+             for machine, (server_cpu, bytes_before) in zip(pair.all, before)]
     for machine in pair.all:
         machine.kill_server()
     return found
@@ -245,8 +255,10 @@ def wire(options, meta):
                           "cpu": max(machine["cpu"] for machine in two) / one["cpu"] / share})
             print(json.dumps(turns[-1]), file=sys.stderr, flush=True)
             shutil.rmtree(folder)
-    if not row_bytes:
-        raise Failed("no table was fetched; the partitions share no edge, or the dataset is too small to see one")
+    layers = set(row_bytes) - {attr["name"] for attr in meta["node_types"][0]["attrs"]}  # who gives features counts them elsewhere
+    given = {round(turn["two"][part]["rows_given"] / boundary[1 - part]) for turn in turns for part in range(2)}
+    if given != {len(layers)}:
+        raise Failed(f"{len(layers)} layers were seen in the folders, and {sorted(given)} given; use a larger dataset")
     for turn in turns:
         turn["bytes"] = max(machine["received"] / (there * sum(row_bytes.values())) for machine, there in zip(turn["two"], boundary))
     return {"bench": "inference wire", "data": meta["name"], "partition_rows": rows, "partition_edges": edges,
@@ -442,6 +454,8 @@ def parse():
     for path in (options.data / "meta.json", options.model, options.bin / "node_classification", options.bin / "hopfeed-server"):
         if not path.is_file():
             sys.exit(f"inference.py: there is no {path}")
+    if options.folder.exists():
+        sys.exit(f"inference.py: {options.folder} is there; name another folder")
     return options
 
 

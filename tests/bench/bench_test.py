@@ -60,6 +60,7 @@ class Bench(unittest.TestCase):
         printed["state"] = keys_of(self.report("state", "--rows", "20000", "--ids", "500"))
         if TRAINER:
             printed["hopfeed-bench-trainer"] = keys_of(json.loads(self.run_trainer().stdout))
+            printed["hopfeed-bench-inference"] = keys_of(json.loads(self.run_inference().stdout))
         for command, keys in printed.items():
             self.assertEqual(keys - rows[command] - common, set(), f"{command} prints what the docs do not have")
             named = {word for word in rows[command] if re.fullmatch(r"\w+_\w+", word)}
@@ -69,6 +70,11 @@ class Bench(unittest.TestCase):
     def run_trainer(self, *arguments):
         return subprocess.run([TRAINER, *GRAPH, "--batches", "1", "--hidden", "8", *arguments], capture_output=True, text=True, timeout=120,
                               env={**os.environ, "XDG_CACHE_HOME": self.folder.name})
+
+    def run_inference(self):
+        program = os.path.join(os.path.dirname(TRAINER), "hopfeed-bench-inference")
+        return subprocess.run([program, *GRAPH[:6], "--hidden", "8", "--rounds", "1", "--folder", os.path.join(self.folder.name, "layers")],
+                              capture_output=True, text=True, timeout=120, env={**os.environ, "XDG_CACHE_HOME": self.folder.name})
 
     @unittest.skipUnless(TRAINER, "built without Torch")
     def test_batches_that_cannot_be_dumped_are_one_line_that_names_the_folder(self):
