@@ -278,14 +278,18 @@ class Inference {
     auto outputs = open_outputs(inference, inferred);
     std::vector<ResultSink*> sinks;
     for (const auto& output : outputs) sinks.push_back(output.get());
-    if (peers && task_.left == LeftRows::kStay)
-      wait_until_fetched(layers, inference.run_id(), task_.peers.deadline, leave_if_asked);
-    inference.take_folder();
-    tell_disk(inference.disk(sinks), layers);
-    bar.emplace("inference", 1, ProgressBarOptions{.unit = "rows"});
     const auto begin = std::chrono::steady_clock::now();
-    inference.run(sinks);
-    bar->finish();
+    const bool finished = std::ranges::all_of(sinks, [](const ResultSink* sink) { return sink->finished(); });
+    // The folder of layers may be the next run's by now.
+    if (!finished || has_run(layers, inference.run_id())) {
+      if (peers && task_.left == LeftRows::kStay)
+        wait_until_fetched(layers, inference.run_id(), task_.peers.deadline, leave_if_asked);
+      inference.take_folder();
+      tell_disk(inference.disk(sinks), layers);
+      bar.emplace("inference", 1, ProgressBarOptions{.unit = "rows"});
+      inference.run(sinks);
+      bar->finish();
+    }
     std::error_code ignored;
     if (a_.results.empty()) fs::remove_all(layers, ignored);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

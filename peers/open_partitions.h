@@ -1,6 +1,7 @@
 // Opens a dataset as a machine has it: as a whole, or some partitions with whoever answers for the others.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,9 +15,11 @@ namespace hopfeed {
 /// checked does not: its questions wait by themselves.
 enum class PeersAt { kKnown, kSoon };
 
-/// Opens the dataset. Throws what Dataset and PeerNetwork throw.
+/// Opens the dataset. `while_waiting` is called ten times a second by whoever waits for another machine; what
+/// it throws leaves the wait. Throws what Dataset and PeerNetwork throw.
 std::unique_ptr<Dataset> open_partitions(const std::filesystem::path& folder, const PeerOptions& options,
-                                         PeersAt when, HugePages huge_pages = HugePages::kAuto);
+                                         PeersAt when, HugePages huge_pages = HugePages::kAuto,
+                                         std::function<void()> while_waiting = {});
 
 /// Returns the token of a file, or of HOPFEED_TOKEN where `file` is empty; empty where neither is. Throws
 /// kInvalid, kNotFound or kIo naming the file.

@@ -163,31 +163,47 @@ void ResultsPeers::throw_nobody(int partition, ResultsSays says) const {
                     server_of(partition), options_.deadline.count(), marked("peer_deadline")));
   throw Error(ErrorCode::kTimeout,
               fmt::format("nobody computes rows of partition {} at {}, for {} ms ({}); start the same run "
-                          "there, on the machine with partition {}",
+                          "there, on the machine with partition {}, in the folder that its server serves",
                           partition, server_of(partition), options_.deadline.count(), marked("peer_deadline"),
                           partition));
 }
 
-void ResultsPeers::note_fetched(RunId run, const LayerName& name) {
+bool ResultsPeers::note_fetched(RunId run, const LayerName& name, bool wait) {
   const std::vector<int> servers = network_.servers();
   std::vector<int> told;
-  std::vector<PartitionPeers::Ticket> tickets;
+  std::vector<std::pair<int, int>> left;  // a partition of each other server, and one of ours
   for (std::size_t p = 0; p < servers.size(); ++p) {
     const bool ours = std::ranges::find(own_, static_cast<int>(p)) != own_.end();
     if (ours || std::ranges::find(told, servers[p]) != told.end()) continue;
     told.push_back(servers[p]);
-    for (const int own : own_)
-      tickets.push_back(network_.ask(static_cast<int>(p),
-                                     write_results_question({.ask = ResultsAsk::kFetched,
-                                                             .partition = static_cast<std::uint32_t>(own),
-                                                             .run = run,
-                                                             .name = name})));
+    for (const int own : own_) left.emplace_back(static_cast<int>(p), own);
   }
-  for (const PartitionPeers::Ticket ticket : tickets) {
-    try {
-      network_.wait(ticket);
-    } catch (const Error&) {  // as promised
-    }
+  const Clock::time_point begin = Clock::now();
+  wire::Backoff pause(kShortestSleep, kLongestSleep);
+  while (true) {
+    std::vector<PartitionPeers::Ticket> tickets;
+    for (const auto& [other, own] : left)
+      tickets.push_back(
+          network_.ask(other, write_results_question({.ask = ResultsAsk::kFetched,
+                                                      .partition = static_cast<std::uint32_t>(own),
+                                                      .run = run,
+                                                      .name = name})));
+    std::vector<std::pair<int, int>> refused;
+    for (std::size_t i = 0; i < tickets.size(); ++i)
+      if (!is_noted(left[i].first, tickets[i])) refused.push_back(left[i]);
+    left = std::move(refused);
+    if (left.empty()) return true;
+    if (!wait || Clock::now() - begin > options_.deadline) return false;
+    sleep(pause.next());
+  }
+}
+
+/// False: nobody answers, or the server's folder is not the run's.
+bool ResultsPeers::is_noted(int partition, PartitionPeers::Ticket ticket) {
+  try {
+    return read_answer(partition, *network_.wait(ticket), 0, 0).says == ResultsSays::kNoted;
+  } catch (const Error&) {
+    return false;
   }
 }
 

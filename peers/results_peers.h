@@ -33,9 +33,10 @@ class ResultsPeers final : public BoundaryPeers {
   /// naming it, and what it refused.
   void fetch(RunId run, const LayerName& name, int partition, std::span<const std::uint32_t> rows,
              std::int64_t row_bytes, std::byte* out) override;
-  /// Tells the server of each other partition, and waits until it has noted it. Who cannot be told, is not:
-  /// its run then keeps the rows for longer.
-  void note_fetched(RunId run, const LayerName& name) override;
+  /// Tells the server of each other partition. With `wait` it does so until all have noted it, but not for
+  /// longer than options.deadline. Returns whether they have: the run of who has not keeps the rows for
+  /// longer.
+  bool note_fetched(RunId run, const LayerName& name, bool wait = false) override;
 
   struct Counts {
     std::int64_t questions = 0, rows = 0;
@@ -49,6 +50,7 @@ class ResultsPeers final : public BoundaryPeers {
   ResultsAnswer read_answer(int partition, std::span<const std::byte> bytes, std::size_t count,
                             std::size_t row_bytes) const;
   [[noreturn]] void throw_nobody(int partition, ResultsSays says) const;
+  bool is_noted(int partition, PartitionPeers::Ticket ticket);
   void sleep(std::chrono::milliseconds time) const;
   std::string server_of(int partition) const;
 

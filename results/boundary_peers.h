@@ -16,8 +16,9 @@ class BoundaryPeers {
   /// another run is computed there instead, kCorrupt.
   virtual void fetch(RunId run, const LayerName& name, int partition, std::span<const std::uint32_t> rows,
                      std::int64_t row_bytes, std::byte* out) = 0;
-  /// Tells all others that this machine needs no more rows of the table.
-  virtual void note_fetched(RunId run, const LayerName& name) = 0;
+  /// Tells all others that this machine needs no more rows of the table; with `wait` again, until they have
+  /// noted it, but not for ever. Returns whether they have.
+  virtual bool note_fetched(RunId run, const LayerName& name, bool wait) = 0;
 };
 
 }  // namespace hopfeed

@@ -57,20 +57,21 @@ ResultsAnswers::~ResultsAnswers() = default;
 PeerBytes ResultsAnswers::answer(const ResultsQuestion& question) {
   ++questions_;
   // Before the rows are looked for: what the run has renamed by then is seen.
+  if (question.ask == ResultsAsk::kFetched && has_ended(folder_, question.run))
+    return write_results_answer(ResultsSays::kNoted);
   const RunState state = state_of(question.run);
   if (state == RunState::kAnother) return write_results_answer(ResultsSays::kAnotherRun);
   if (state == RunState::kAnotherIsOver) return write_results_answer(ResultsSays::kNobody);
   if (question.ask == ResultsAsk::kFetched) {
-    std::error_code error;
-    if (!std::filesystem::exists(folder_ / "run.json", error))
-      return write_results_answer(ResultsSays::kNobody);
+    if (!has_run(folder_, question.run)) return write_results_answer(ResultsSays::kNobody);
     const MutexLock lock(noting_);  // of two notes at a time neither might see that it is the last one
-    note_fetched(folder_, question.name, static_cast<int>(question.partition));
+    note_fetched(folder_, question.run, question.name, static_cast<int>(question.partition));
     remove_if_fetched(folder_);
     return write_results_answer(ResultsSays::kNoted);
   }
   if (std::optional<PeerBytes> rows = rows_of(question)) return std::move(*rows);
-  if (was_removed(folder_, question.name))  // and will not be made again
+  // Looked at in this order: a run's word goes first, and the next one's comes last.
+  if (was_removed(folder_, question.run, question.name) && has_run(folder_, question.run))
     throw Error(
         ErrorCode::kNotFound,
         fmt::format("{} has no rows of '{}' any more, since all had fetched them; remove the folders of "

@@ -25,13 +25,23 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::array<std::string_view, 6> kOurs = {".lock",  "run.json", "left.json",
+constexpr std::array<std::string_view, 7> kOurs = {".lock",  "run.json", "left.json", "ended.json",
                                                    "layers", "boundary", "fetched"};
 constexpr std::size_t kMostRunBytes = std::size_t{1} << 20;
 
-std::filesystem::path fetched_path(const std::filesystem::path& folder, const LayerName& name,
+/// Of the run alone: a note that comes late is none of the next one's.
+std::filesystem::path notes_path(const std::filesystem::path& folder, RunId run, const LayerName& name) {
+  return folder / "fetched" / to_text(run) / name.table;
+}
+
+std::filesystem::path fetched_path(const std::filesystem::path& folder, RunId run, const LayerName& name,
                                    int partition) {
-  return folder / "fetched" / name.table / fmt::format("{}.p{:06d}", name.node_type, partition);
+  return notes_path(folder, run, name) / fmt::format("{}.p{:06d}", name.node_type, partition);
+}
+
+/// Is there where a table's rows were removed.
+std::filesystem::path removed_path(const std::filesystem::path& folder, RunId run, const LayerName& name) {
+  return notes_path(folder, run, name) / (name.node_type + ".removed");
 }
 
 void make_folder(const std::filesystem::path& folder) {
@@ -87,31 +97,66 @@ OwnedFd locked(const std::filesystem::path& folder) {
 
 void remove_run(const std::filesystem::path& folder) {
   remove_whole(folder / "run.json");  // first: what is left without it is nobody's
-  for (const char* const name : {"left.json", "layers", "boundary", "fetched"}) remove_whole(folder / name);
+  for (const char* const name : {"left.json", "fetched", "layers", "boundary"}) remove_whole(folder / name);
 }
 
-/// Which run a folder has; none where it says nothing.
-std::optional<RunId> run_of(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "run.json";
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::nullopt;
-  const nlohmann::json json = parse_json(read_text_file(path, kMostRunBytes));
-  return run_id_of(JsonFields(json, path.string(), ErrorCode::kCorrupt).text("run"));
+/// An empty file, whose name says it all. None where its folder was removed just then.
+void touch(const std::filesystem::path& path) {
+  make_folder(path.parent_path());
+  const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!file && errno != ENOENT) throw_errno("cannot write " + path.string(), errno);
+}
+
+/// What a folder's file says; none where there is no such file, which others may remove at any time.
+std::optional<nlohmann::json> json_of(const std::filesystem::path& path) try {
+  return parse_json(read_text_file(path, kMostRunBytes));
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::kNotFound) throw;
+  return std::nullopt;
+}
+
+/// Which run a folder's file names; none where it says nothing.
+std::optional<RunId> run_of(const std::filesystem::path& folder, const char* file = "run.json") {
+  const std::optional<nlohmann::json> json = json_of(folder / file);
+  if (!json) return std::nullopt;
+  return run_id_of(JsonFields(*json, (folder / file).string(), ErrorCode::kCorrupt).text("run"));
+}
+
+/// The same, where a word that is damaged is none.
+std::optional<RunId> readable_run_of(const std::filesystem::path& folder, const char* file = "run.json") try {
+  return run_of(folder, file);
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kInvalid) throw;
+  return std::nullopt;
+}
+
+void write_run(const std::filesystem::path& path, nlohmann::json about, RunId run) {
+  about["run"] = to_text(run);
+  AtomicFile file(path);
+  file.write(json_text(about, 1));
+  file.commit();
+}
+
+/// Of a run that is over, and whose rows nobody needs any more.
+void end_run(const std::filesystem::path& folder, RunId run) {
+  write_run(folder / "ended.json", nlohmann::json::object(), run);
+  remove_run(folder);
 }
 
 /// Returns the partitions whose machines have yet to fetch rows that a run, which is over, has left for them.
 std::vector<std::int64_t> yet_to_fetch(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "left.json";
+  const std::optional<nlohmann::json> left = json_of(path);
+  const std::optional<RunId> run = readable_run_of(folder);
+  if (!left || !run) return {};
+  const JsonFields fields(*left, path.string(), ErrorCode::kCorrupt);
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return {};
-  const nlohmann::json left = parse_json(read_text_file(path, kMostRunBytes));
-  const JsonFields fields(left, path.string(), ErrorCode::kCorrupt);
   std::vector<std::int64_t> waiting;
   for (const std::int64_t part : fields.wholes("partitions", 0, INT32_MAX))
     for (const nlohmann::json& table : fields.list("tables")) {
       const LayerName name{.table = table.at(0).get<std::string>(),
                            .node_type = table.at(1).get<std::string>()};
-      if (std::filesystem::exists(fetched_path(folder, name, static_cast<int>(part)), error)) continue;
+      if (std::filesystem::exists(fetched_path(folder, *run, name, static_cast<int>(part)), error)) continue;
       waiting.push_back(part);
       break;
     }
@@ -136,7 +181,8 @@ void require_ours(const std::filesystem::path& folder) {
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     const bool ours = std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end() ||
-                      name.starts_with(".run.json.") || name.starts_with(".left.json.");
+                      name.starts_with(".run.json.") || name.starts_with(".left.json.") ||
+                      name.starts_with(".ended.json.");
     if (!ours || !has_lock)
       throw Error(ErrorCode::kInvalid, folder.string() + " has '" + name +
                                            "', which no inference has made; give an empty or a new folder");
@@ -153,30 +199,27 @@ RunFolder::RunFolder(std::filesystem::path folder, RunId run, const std::string&
   require_ours(folder_);
   make_folder(folder_);
   lock_ = locked(folder_);
-  std::optional<RunId> before;
-  try {
-    before = run_of(folder_);
-  } catch (const Error& error) {  // a run's word that is damaged is no word of this run
-    if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kInvalid) throw;
-  }
+  const std::optional<RunId> before = readable_run_of(folder_);
   if (before != run && left == LeftRows::kStay) require_fetched(folder_);
   remove_whole(folder_ / "left.json");
   if (before == run) return;
   is_new_ = true;
-  clear();
-  nlohmann::json json = parse_json(about);
-  json["run"] = to_text(run);
-  AtomicFile file(folder_ / "run.json");
-  file.write(json_text(json, 1));
-  file.commit();
+  remove_run(folder_);
+  if (readable_run_of(folder_, "ended.json") == run) remove_whole(folder_ / "ended.json");
+  write_run(folder_ / "run.json", parse_json(about), run);
+}
+
+void RunFolder::remove(const LayerName& name) const {
+  touch(removed_path(folder_, run(), name));
+  layers_.remove(name);
 }
 
 bool RunFolder::fetched(const LayerName& name, int partition) const {
   std::error_code error;
-  return std::filesystem::exists(fetched_path(folder_, name, partition), error);
+  return std::filesystem::exists(fetched_path(folder_, run(), name, partition), error);
 }
 
-void RunFolder::clear() { remove_run(folder_); }
+void RunFolder::clear() { end_run(folder_, run()); }
 
 void RunFolder::leave(const std::vector<LayerName>& tables, const std::vector<int>& partitions) const {
   nlohmann::json left = {{"tables", nlohmann::json::array()}, {"partitions", partitions}};
@@ -192,6 +235,7 @@ bool remove_if_fetched(const std::filesystem::path& folder) {
   const OwnedFd lock = try_lock(folder);
   if (!lock || !std::filesystem::exists(folder / "left.json", error)) return false;
   if (!yet_to_fetch(folder).empty()) return false;
+  if (const std::optional<RunId> run = readable_run_of(folder)) end_run(folder, *run);
   remove_run(folder);
   return true;
 }
@@ -200,7 +244,7 @@ void wait_until_fetched(const std::filesystem::path& folder, RunId run, std::chr
                         const std::function<void()>& while_waiting) {
   const auto end = std::chrono::steady_clock::now() + deadline;
   const auto is_left = [&] {
-    const std::optional<RunId> there = run_of(folder);
+    const std::optional<RunId> there = readable_run_of(folder);
     return there && *there != run && !yet_to_fetch(folder).empty();
   };
   while (is_left() && std::chrono::steady_clock::now() < end) {
@@ -225,23 +269,20 @@ RunState run_state(const std::filesystem::path& folder, RunId run) {
   return computing ? RunState::kComputing : RunState::kNobody;
 }
 
-void note_fetched(const std::filesystem::path& folder, const LayerName& name, int partition) {
-  std::error_code error;
-  if (!std::filesystem::exists(layers_of(folder, {}).table_folder(name), error)) return;
-  const std::filesystem::path path = fetched_path(folder, name, partition);
-  make_folder(path.parent_path());
-  const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (!file && errno != ENOENT)
-    throw_errno("cannot write " + path.string(), errno);  // else it was just removed
+bool has_run(const std::filesystem::path& folder, RunId run) { return readable_run_of(folder) == run; }
+
+bool has_ended(const std::filesystem::path& folder, RunId run) {
+  return readable_run_of(folder, "ended.json") == run;
 }
 
-bool was_removed(const std::filesystem::path& folder, const LayerName& name) {
+void note_fetched(const std::filesystem::path& folder, RunId run, const LayerName& name, int partition) {
+  touch(fetched_path(folder, run, name, partition));
+}
+
+bool was_removed(const std::filesystem::path& folder, RunId run, const LayerName& name) {
   std::error_code error;
-  if (std::filesystem::exists(layers_of(folder, {}).table_folder(name), error)) return false;
-  for (std::filesystem::directory_iterator entry(folder / "fetched" / name.table, error), end;
-       !error && entry != end; entry.increment(error))
-    if (entry->path().filename().string().starts_with(name.node_type + ".p")) return true;
-  return false;
+  return std::filesystem::exists(removed_path(folder, run, name), error) &&
+         !std::filesystem::exists(layers_of(folder, {}).table_folder(name), error);
 }
 
 LayerFolder layers_of(const std::filesystem::path& folder, RunId run) {

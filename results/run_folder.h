@@ -6,8 +6,10 @@
 //   run.json    which run the rows are of
 //   layers/     rows of this machine's partitions (layer_files.h)
 //   boundary/   rows of other machines' partitions, as this one has fetched them
-//   fetched/    <table>/<node type>.p<partition>: who has that partition needs no more of the table's rows
+//   fetched/    <run>/<table>/<node type>.p<partition>: who has that partition needs no more of the table's
+//               rows; <run>/<table>/<node type>.removed: they are gone
 //   left.json   of a run that is over: who has not yet fetched what; the last note about it removes the rows
+//   ended.json  the last run that is over and of which nothing is left
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -42,7 +44,9 @@ class RunFolder {
   const LayerFolder& boundary() const { return boundary_; }
   /// Returns whether whoever has the partition has fetched what it needs of the table.
   bool fetched(const LayerName& name, int partition) const;
-  /// Removes all that the run has made. The lock stays held.
+  /// Removes a table's rows, which nobody needs any more.
+  void remove(const LayerName& name) const;
+  /// Ends the run: removes all that it has made. The lock stays held.
   void clear();
   /// Ends a run whose rows of these tables are still to be fetched by who has these partitions: once the lock
   /// is free, remove_if_fetched() removes them behind the last note.
@@ -64,11 +68,13 @@ enum class RunState : std::uint8_t {
 };
 /// Does not wait, and takes no lock. Throws kNotFound without the folder, kCorrupt.
 RunState run_state(const std::filesystem::path& folder, RunId run);
-/// Notes that whoever has the partition needs no more of a table's rows (RunFolder::fetched); of a table that
-/// is not there nothing is noted.
-void note_fetched(const std::filesystem::path& folder, const LayerName& name, int partition);
-/// Returns whether a table's rows are gone since others had fetched them.
-bool was_removed(const std::filesystem::path& folder, const LayerName& name);
+/// Returns whether the folder is the run's now; whether the run has ended here, and left nothing.
+bool has_run(const std::filesystem::path& folder, RunId run);
+bool has_ended(const std::filesystem::path& folder, RunId run);
+/// Notes that whoever has the partition needs no more of a table's rows (RunFolder::fetched).
+void note_fetched(const std::filesystem::path& folder, RunId run, const LayerName& name, int partition);
+/// Returns whether a table's rows are gone since nobody needed them any more.
+bool was_removed(const std::filesystem::path& folder, RunId run, const LayerName& name);
 /// Removes what a run that is over has left, once all have fetched it. Returns whether nothing is left.
 bool remove_if_fetched(const std::filesystem::path& folder);
 /// Waits until other machines have fetched what another run than this one, which is over, has left them in

@@ -364,8 +364,9 @@ struct FullInference::Impl {
     };
     fetch_boundary(*folder, t.name, boundaries[table], offsets(t.node_type), t.row_bytes, height_of(t),
                    fetched);
-    if (t.kind != InferenceTable::Kind::kFeatures && options.peers != nullptr)
-      options.peers->note_fetched(run_id, t.name);
+    if (t.kind != InferenceTable::Kind::kFeatures && options.peers != nullptr &&
+        !options.peers->note_fetched(run_id, t.name, false))
+      not_noted.insert(table);
   }
 
   /// Tables and means that a stage reads; what it computes with views them.
@@ -545,15 +546,15 @@ struct FullInference::Impl {
       if (!made || plan.last_use(t) > stage || plan.last_use(t) < 0) continue;
       folder->boundary().remove(table.name);
       if (table.kind != InferenceTable::Kind::kFeatures && sinks_of(t).empty() && !peers_want(t))
-        folder->layers().remove(table.name);
+        folder->remove(table.name);
     }
   }
-  /// Says once more what was fetched, for servers that were not there to note it.
+  /// Says once more what was fetched, to servers that were not there to note it, or whose run was not yet.
   void note_all_fetched() {
     if (options.peers == nullptr) return;
     for (std::size_t t = 0; t < plan.tables.size(); ++t)
       if (plan.tables[t].kind != InferenceTable::Kind::kFeatures && is_read_over_edges(t))
-        options.peers->note_fetched(run_id, plan.tables[t].name);
+        options.peers->note_fetched(run_id, plan.tables[t].name, not_noted.contains(t));
   }
   /// Removes all, or says what others have not yet fetched.
   void clear() {
@@ -587,6 +588,7 @@ struct FullInference::Impl {
   std::vector<ResultSink*> sinks;
   std::optional<RunFolder> folder;
   std::uint64_t done = 0, total = 0;
+  std::set<std::size_t> not_noted;  // tables that were fetched, and of which not all have noted it
   bool left_layers = false;
 };
 

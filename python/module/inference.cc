@@ -78,7 +78,7 @@ class PythonRunFolder {
     if (shard.first() != first || shard.rows() != count || (count > 0 && shard.row_bytes() != row_bytes))
       throw Error(ErrorCode::kCorrupt, path.string() + " has other rows than were written");
   }
-  void remove(const Table& table) { get().layers().remove(named(table)); }
+  void remove(const Table& table) { get().remove(named(table)); }
   void remove_fetched(const Table& table) { get().boundary().remove(named(table)); }
   bool fetched(const Table& table, int partition) { return get().fetched(named(table), partition); }
   /// Ends the run: rows of these tables stay until those who have these partitions have fetched them.
@@ -116,7 +116,7 @@ class Machines {
     given.require_all_taken();
     deadline_ = options.deadline;
     const nb::gil_scoped_release released;
-    dataset_ = open_partitions(folder, options, PeersAt::kKnown);
+    dataset_ = open_partitions(folder, options, PeersAt::kKnown, HugePages::kAuto, look_for_signals);
     if (dataset_->whole()) return;
     peers_ =
         std::make_unique<ResultsPeers>(dataset_->meta(), dataset_->partitions(), options, look_for_signals);
@@ -152,13 +152,12 @@ class Machines {
     auto fetched = fetch(folder, table, boundary, row_bytes,
                          [&](int part, std::span<const std::uint32_t> rows, std::span<const std::int64_t>,
                              std::byte* out) { peers_->fetch(run, name, part, rows, row_bytes, out); });
-    note_fetched(folder, table);
     return fetched;
   }
-  void note_fetched(PythonRunFolder& folder, const Table& table) const {
+  bool note_fetched(PythonRunFolder& folder, const Table& table, bool wait) const {
     const RunId run = folder.get().run();
     const nb::gil_scoped_release released;
-    peers_->note_fetched(run, named(table));
+    return peers_->note_fetched(run, named(table), wait);
   }
 
  private:
@@ -244,6 +243,10 @@ void bind_run_folder(nb::module_& module) {
 
 void bind_inference(nb::module_& module) {
   bind_run_folder(module);
+  module.def(
+      "folder_has_run",
+      [](const std::string& folder, const std::string& run) { return has_run(folder, run_id_of(run)); },
+      nb::arg("folder"), nb::arg("run"), "Whether the folder is the run's now.");
   nb::class_<Boundary>(module, "Boundary", "Nodes of a type whose rows lie with other machines.")
       .def("__len__", [](const Boundary& boundary) { return boundary.ids->size(); });
   nb::class_<Fetched>(module, "Fetched", "Rows of a boundary, by rising id.")
@@ -264,7 +267,8 @@ void bind_inference(nb::module_& module) {
            nb::arg("row_bytes"), "Waits for rows while they are computed.")
       .def("wait_until_fetched", &Machines::wait_until_fetched, nb::arg("folder"), nb::arg("run"),
            "Waits, not for longer than the deadline, until others have what another run has left them.")
-      .def("note_fetched", &Machines::note_fetched, nb::arg("folder"), nb::arg("table"));
+      .def("note_fetched", &Machines::note_fetched, nb::arg("folder"), nb::arg("table"), nb::arg("wait"),
+           "Tells the others that no more of a table is needed. Whether all have noted it.");
 }
 
 }  // namespace hopfeed::python

@@ -42,6 +42,9 @@ MODELS: dict[str, dict[str, Callable[[], Call]]] = {
     },
     "users": {"typed": lambda: (_typed(), {"act": torch.relu}), "one-type": lambda: (_typed(), {"node_type": "item"})},
     "small": {"sage": lambda: (GraphSAGE(8, 16, 3, 4), {})},
+    "twice": {"one": lambda: (GraphSAGE(8, 16, 3, 4), {}), "two": lambda: (GraphSAGE(8, 24, 3, 4), {})},
+    "one-way": {"sage": lambda: (GraphSAGE(4, 8, 3, 2), {}), "gcn": lambda: (GCN(4, 8, 2, 2), {})},
+    "one-item": {"typed": lambda: (_typed(), {"act": torch.relu}), "again": lambda: (_typed(), {"act": torch.tanh})},
 }
 
 

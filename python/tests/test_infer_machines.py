@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -15,6 +16,7 @@ import pytest
 
 import hopfeed
 from hopfeed.programs import program
+from conftest import partition
 from state_owners import start
 
 torch = pytest.importorskip("torch")
@@ -24,7 +26,7 @@ from machine_models import MODELS, call  # noqa: E402
 from test_infer import users, weighted  # noqa: E402, F401
 from test_results import content  # noqa: E402
 
-PARTS = {"weighted": [[0, 2], [1]], "users": [[0], [1]], "small": [[0, 2], [1]]}
+PARTS = {"weighted": [[0, 2], [1]], "users": [[0], [1]], "small": [[0, 2], [1]], "twice": [[0, 2], [1]], "one-way": [[0], [1]], "one-item": [[0], [1]]}
 DEADLINE = 300
 
 
@@ -159,11 +161,11 @@ def test_EachMachinesRows_AreThoseOfOne(which: str, request: pytest.FixtureReque
             assert sorted([*found[0].ids, *found[1].ids]) == wanted.ids.tolist()
             for of in found:
                 assert of.dtype == wanted.dtype and len(of)
-                np.testing.assert_allclose(of.array(), wanted[of.ids], rtol=2e-4, atol=2e-5)
+                np.testing.assert_array_equal(of.array(), wanted[of.ids])
         words = [program("hopfeed-partition"), "gather", *(out / name for out in machines.outs), "--out", tmp_path / f"{name}.npy"]
         if len(alone.node_types) == 1:
             subprocess.run([str(word) for word in words], check=True)
-            np.testing.assert_allclose(np.load(tmp_path / f"{name}.npy"), alone.array(), rtol=2e-4, atol=2e-5)
+            np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), alone.array())
 
 
 def test_KilledProcesses_EndWithTheSameBytes(cut: Path, tmp_path: Path, environment: dict[str, str]) -> None:
@@ -203,6 +205,93 @@ def test_KilledProcesses_EndWithTheSameBytes(cut: Path, tmp_path: Path, environm
         machines.close()
 
 
+def test_KilledInTheSecondCall_GoesOnWithoutTheFirst(cut: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    machines = Machines("twice", cut, tmp_path, environment)
+    forks = [machines.forks(i) for i in range(2)]
+    try:
+        for i, fork in enumerate(forks):
+            fork.begin(tmp_path / f"undisturbed{i}")
+        assert [fork.wait() for fork in forks] == [0, 0], [machines.log(i) for i in range(2)]
+        for i in (0, 1, 0, 1):
+            for fork, out in zip(forks, machines.outs):
+                shutil.rmtree(out, ignore_errors=True)
+                fork.begin(out)
+            end = time.monotonic() + 60
+            while not list(machines.outs[i].glob("two/.work/stage-[12]")) and time.monotonic() < end:
+                time.sleep(0.002)
+            assert forks[i].kill()
+            forks[i].begin(machines.outs[i])
+            assert [fork.wait() for fork in forks] == [0, 0], [machines.log(i) for i in range(2)]
+            for at in range(2):
+                assert content(machines.outs[at]) == content(tmp_path / f"undisturbed{at}")
+    finally:
+        for fork in forks:
+            fork.close()
+        machines.close()
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two partitions, of which one has no neighbours in the other ("one-way"), or no node of a type ("one-item")."""
+    folder, rng = tmp_path_factory.mktemp("uneven"), np.random.default_rng(3)
+    ends = rng.integers(0, 100, (2, 900))
+    into_first = np.stack([rng.integers(100, 200, 300), rng.integers(0, 100, 300)])  # from the other half
+    np.save(folder / "edges.npy", np.concatenate([ends, ends + 100, into_first], 1))
+    np.save(folder / "x.npy", rng.standard_normal((200, 4), np.float32))
+    (folder / "one-way.json").write_text(
+        '{"name": "one-way", "nodes": [{"name": "node", "features": "x.npy"}], "edges": [{"src": "node", "rel": "to", "dst": "node", "index": "edges.npy"}]}'
+    )
+    np.save(folder / "user.npy", rng.standard_normal((200, 5), np.float32))
+    np.save(folder / "item.npy", rng.standard_normal((1, 7), np.float32))
+    for name, sources, destinations in (("likes", 200, 1), ("liked", 1, 200), ("knows", 200, 200)):
+        np.save(folder / f"{name}.npy", np.stack([rng.integers(0, sources, 600), rng.integers(0, destinations, 600)]))
+    (folder / "one-item.json").write_text(
+        '{"name": "one-item", "nodes": [{"name": "user", "features": "user.npy"}, {"name": "item", "features": "item.npy"}],'
+        ' "edges": [{"src": "user", "rel": "likes", "dst": "item", "index": "likes.npy"},'
+        ' {"src": "item", "rel": "liked", "dst": "user", "index": "liked.npy"},'
+        ' {"src": "user", "rel": "knows", "dst": "user", "index": "knows.npy"}]}'
+    )
+    for name in ("one-way", "one-item"):
+        partition("import", "numpy", folder / name, "--hetero", folder / f"{name}.json")
+        partition("partition", folder / name, folder / f"{name}-cut", "--parts", 2)
+    return {name: folder / f"{name}-cut" for name in ("one-way", "one-item")}
+
+
+@pytest.mark.parametrize("which", ["one-way", "one-item"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_MachinesThatNeedNothingOfEachOther_LeaveNothing(uneven: dict[str, Path], which: str, first: int, tmp_path: Path, environment: dict[str, str]) -> None:
+    """Two calls, where one machine begins long before the other."""
+    one = inferred(which, uneven[which], tmp_path / "one", environment)
+    machines = Machines(which, uneven[which], tmp_path, environment)
+    try:
+        running = [machines.infers(first)]
+        time.sleep(5)
+        running.append(machines.infers(1 - first))
+        for process in running:
+            assert process.wait(DEADLINE) == 0, [machines.log(i) for i in range(2)]
+        end = time.monotonic() + 60
+        while any((folder / "run.json").exists() for folder in machines.results) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not [path for folder in machines.results for path in folder.rglob("*") if path.name not in (".lock", "ended.json")]
+    finally:
+        machines.close()
+    for name in MODELS[which]:
+        for out in machines.outs:
+            for node_type in hopfeed.read_results(one / name).node_types:
+                of, wanted = (hopfeed.read_results(folder, node_type) for folder in (out / name, one / name))
+                np.testing.assert_array_equal(of.array(), wanted[of.ids])
+
+
+def test_RefusedOverwrite_KeepsWhatWasFinished(cut: Path, tmp_path: Path) -> None:
+    layers, arguments = call("small", "sage")
+    rows = hopfeed.infer(layers, cut, tmp_path / "out", results=tmp_path / "results", progress=False).array()
+    held = hopfeed._core.RunFolder(str(tmp_path / "results"), "1" * 32, "{}", False)
+    with pytest.raises(hopfeed.BusyError, match="another run computes in .*/results; wait for it, or give another folder"):
+        hopfeed.infer(layers, cut, tmp_path / "out", results=tmp_path / "results", progress=False, overwrite=True)
+    held.let_go()
+    assert np.array_equal(hopfeed.read_results(tmp_path / "out", verify=True).array(), rows) and sorted(os.listdir(tmp_path / "out")) == ["embeddings", "manifest.json"]
+
+
 def test_WhatAMachineLacks_IsOneLine(cut: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     machines = Machines("small", cut, tmp_path, environment)
     layers, _ = call("small", "sage")
@@ -215,6 +304,13 @@ def test_WhatAMachineLacks_IsOneLine(cut: Path, tmp_path: Path, environment: dic
             hopfeed.infer(layers, **mine, peers=peers)
         with pytest.raises(hopfeed.NotFoundError, match=r"partition 1 is neither on this machine nor served by one of those named \(peers\)"):
             hopfeed.infer(layers, **mine, partitions=[0, 2], results=tmp_path / "results")
+        with pytest.raises(hopfeed.NotFoundError, match="partitions has 1, and .*/data0 has no part-0001; give those that are here"):
+            hopfeed.infer(layers, **mine, peers=peers, partitions=[1], results=tmp_path / "results")
+        with pytest.raises(hopfeed.InvalidError, match="peers are given, and .* has all partitions; give partitions=, those whose rows this machine computes"):
+            hopfeed.infer(layers, cut, tmp_path / "out", progress=False, peers=peers, results=tmp_path / "results")
+        for given in (3, "", "a\0b"):
+            with pytest.raises(hopfeed.InvalidError, match="results is .*; give the path of a folder"):
+                hopfeed.infer(layers, **mine, peers=peers, results=given)
         with pytest.raises(hopfeed.InvalidError, match="peers is given without out; a machine writes its own partitions' rows: give out="):
             hopfeed.infer(layers, machines.folders[0], peers=peers, results=tmp_path / "results")
         with pytest.raises(hopfeed.InvalidError, match="results='.*/out/r' and out='.*/out' are one in the other; give results= a folder of its own"):

@@ -173,7 +173,7 @@ TEST_F(ResultsOfPeers, NobodyComputes_IsOneLineAfterTheDeadline) {
   const std::unique_ptr<ResultsPeers> other = peers({address}, 300ms);
   const std::string line = "timeout: nobody computes rows of partition 1 at " + address +
                            ", for 300 ms (peer_deadline); start the same run there, on the machine with "
-                           "partition 1";
+                           "partition 1, in the folder that its server serves";
   EXPECT_EQ(error_of_fetch(*other), line) << "there is no folder";
   {
     const RunFolder killed(run_, kThisRun, "{}");
@@ -323,13 +323,31 @@ TEST_F(ResultsOfPeers, ThatRowsAreFetched_AllOthersNote_AndWhoCannotIsNoError) {
   PeerOptions options = machine(0, {server->address().to_text(), of_another.address().to_text()});
   options.deadline = 300ms;
   ResultsPeers other(meta(3), {0}, options);
-  other.note_fetched(kThisRun, kLayer);
+  EXPECT_FALSE(other.note_fetched(kThisRun, kLayer)) << "the folder of partition 2 is another run's";
   EXPECT_TRUE(folder->fetched(kLayer, 0));
   EXPECT_FALSE(folder->fetched(kLayer, 1));
   EXPECT_FALSE(another.fetched(kLayer, 0));
   server.reset();
-  other.note_fetched(kThisRun, {.table = "h2", .node_type = "node"});
+  EXPECT_FALSE(other.note_fetched(kThisRun, {.table = "h2", .node_type = "node"}));
   EXPECT_FALSE(folder->fetched({.table = "h2", .node_type = "node"}, 0));
+}
+
+// F73
+TEST_F(ResultsOfPeers, ThatRowsAreFetched_IsSaidUntilTheRunThereHasBegun) {
+  const Server server(server_of(1, run_));
+  const std::unique_ptr<ResultsPeers> other = peers({server.address().to_text()});
+  std::optional<RunFolder> folder;
+  EXPECT_FALSE(other->note_fetched(kThisRun, kLayer));
+  {
+    const std::jthread run([&] {
+      std::this_thread::sleep_for(300ms);
+      folder.emplace(run_, kThisRun, "{}");
+    });
+    EXPECT_TRUE(other->note_fetched(kThisRun, kLayer, true));
+  }
+  EXPECT_TRUE(folder->fetched(kLayer, 0)) << "a table that is not there, and may never be";
+  folder->clear();
+  EXPECT_TRUE(other->note_fetched(kThisRun, kLayer)) << "it has ended, and needs no note";
 }
 
 TEST_F(ResultsOfPeers, WhoWaitsIsCalled_AndWhatItThrowsLeavesTheWait) {

@@ -125,8 +125,8 @@ TEST_F(Answers, AShardThatTheRunHasRemovedIsNotAnsweredAny_AndItsSpaceIsFree) {
 TEST_F(Answers, RowsThatWereFetchedAndRemovedAreAnError) {
   const RunFolder folder(path, kRun, "{}");
   write(folder.layers(), 0);
-  note_fetched(path, kName, 0);
-  folder.layers().remove(kName);
+  note_fetched(path, kRun, kName, 0);
+  folder.remove(kName);
   expect_refused([&] { says({0}); }, "since all had fetched them", ErrorCode::kNotFound);
 }
 
@@ -196,7 +196,7 @@ TEST_F(Answers, TheLastNoteOfARunThatIsOverRemovesWhatItHasLeft_WhoeverNotesMean
       });
     for (std::thread& machine : machines) machine.join();
     EXPECT_EQ(says({0}), ResultsSays::kNobody);
-    ASSERT_EQ(testing::files_of(path).size(), 1U) << "the lock alone";
+    ASSERT_EQ(testing::files_of(path).size(), 2U) << "the lock, and that it has ended";
   }
 }
 

@@ -50,14 +50,14 @@ TEST_F(RunFolders, WhatOthersHaveYetToFetchStaysFromAnotherRun) {
     write_a_shard(folder);
     folder.leave({kName}, {1, 2});
   }
-  note_fetched(path, kName, 1);
+  note_fetched(path, kOne, kName, 1);
   expect_refused([&] { RunFolder(path, kOther, "{}"); },
                  path.string() + " has rows of an earlier run, which the machine with partition 2 has yet",
                  ErrorCode::kBusy);
   EXPECT_TRUE(std::filesystem::exists(layers_of(path, kOne).shard_path(kName, 0, 0)));
   std::thread server([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    note_fetched(path, kName, 2);
+    note_fetched(path, kOne, kName, 2);
   });
   wait_until_fetched(path, kOther, std::chrono::seconds(60));
   server.join();
@@ -103,7 +103,7 @@ TEST_F(RunFolders, WhoeverHasFetchedIsNoted) {
   const RunFolder folder(path, kOne, "{}");
   write_a_shard(folder);
   EXPECT_FALSE(folder.fetched(kName, 1));
-  note_fetched(path, kName, 1);
+  note_fetched(path, kOne, kName, 1);
   EXPECT_TRUE(folder.fetched(kName, 1));
   EXPECT_FALSE(folder.fetched(kName, 2));
 }
@@ -127,13 +127,13 @@ TEST_F(RunFolders, FoldersOfTheUserWithOurNamesAreLeftAlone) {
 
 TEST_F(RunFolders, RowsThatOthersHaveFetchedAreToldAsRemoved) {
   const RunFolder folder(path, kOne, "{}");
-  note_fetched(path, kName, 1);
-  EXPECT_FALSE(was_removed(path, kName)) << "there were none";
+  note_fetched(path, kOne, kName, 1);
+  EXPECT_FALSE(was_removed(path, kOne, kName)) << "there were none";
   write_a_shard(folder);
-  note_fetched(path, kName, 1);
-  EXPECT_FALSE(was_removed(path, kName));
-  folder.layers().remove(kName);
-  EXPECT_TRUE(was_removed(path, kName));
+  note_fetched(path, kOne, kName, 1);
+  EXPECT_FALSE(was_removed(path, kOne, kName));
+  folder.remove(kName);
+  EXPECT_TRUE(was_removed(path, kOne, kName));
 }
 
 TEST_F(RunFolders, AWordOfTheRunThatIsDamagedIsNone) {
@@ -147,17 +147,19 @@ TEST_F(RunFolders, WhatIsLeftGoesBehindTheLastNote) {
     RunFolder folder(path, kOne, "{}");
     write_a_shard(folder);
     folder.leave({kName}, {1, 2});
-    note_fetched(path, kName, 1);
-    note_fetched(path, kName, 2);
+    note_fetched(path, kOne, kName, 1);
+    note_fetched(path, kOne, kName, 2);
     EXPECT_FALSE(remove_if_fetched(path)) << "the run is not over";
     std::filesystem::remove_all(path / "fetched");
   }
   EXPECT_EQ(run_state(path, kOne), RunState::kNobody);
-  note_fetched(path, kName, 1);
+  note_fetched(path, kOne, kName, 1);
   EXPECT_FALSE(remove_if_fetched(path));
-  note_fetched(path, kName, 2);
+  note_fetched(path, kOne, kName, 2);
   EXPECT_TRUE(remove_if_fetched(path));
-  for (const auto& [file, bytes] : testing::files_of(path)) EXPECT_EQ(file, ".lock");
+  EXPECT_TRUE(has_ended(path, kOne));
+  for (const auto& [file, bytes] : testing::files_of(path))
+    EXPECT_TRUE(file == ".lock" || file == "ended.json");
 }
 
 TEST_F(RunFolders, ARunThatGoesOnHasNothingLeft) {
@@ -167,17 +169,30 @@ TEST_F(RunFolders, ARunThatGoesOnHasNothingLeft) {
     left.leave({kName}, {1});
   }
   const RunFolder folder(path, kOne, "{}");
-  note_fetched(path, kName, 1);
+  note_fetched(path, kOne, kName, 1);
   EXPECT_FALSE(remove_if_fetched(path));
   EXPECT_EQ(run_state(path, kOne), RunState::kComputing);
 }
 
-TEST_F(RunFolders, ClearedItHasNothingButTheLock) {
+TEST_F(RunFolders, ClearedItHasNothingButTheLockAndThatItHasEnded) {
   RunFolder folder(path, kOne, "{}");
   write_a_shard(folder);
-  note_fetched(path, kName, 1);
+  note_fetched(path, kOne, kName, 1);
   folder.clear();
-  for (const auto& [file, bytes] : testing::files_of(path)) EXPECT_EQ(file, ".lock");
+  EXPECT_TRUE(has_ended(path, kOne) && !has_ended(path, kOther) && !has_run(path, kOne));
+  for (const auto& [file, bytes] : testing::files_of(path))
+    EXPECT_TRUE(file == ".lock" || file == "ended.json");
+}
+
+TEST_F(RunFolders, ARunThatBeginsAgainHasNotEnded_AndANoteOfAnotherIsNoneOfIts) {
+  {
+    RunFolder folder(path, kOne, "{}");
+    folder.clear();
+  }
+  const RunFolder folder(path, kOne, "{}");
+  EXPECT_TRUE(!has_ended(path, kOne) && has_run(path, kOne));
+  note_fetched(path, kOther, kName, 1);
+  EXPECT_FALSE(folder.fetched(kName, 1));
 }
 
 }  // namespace

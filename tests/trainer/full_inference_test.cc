@@ -206,9 +206,10 @@ class FoldersBeside final : public BoundaryPeers {
                   shard->bytes().data() + (rows[i] - first) * row_bytes, static_cast<std::size_t>(row_bytes));
     }
   }
-  void note_fetched(RunId, const LayerName& name) override {
+  bool note_fetched(RunId run, const LayerName& name, bool) override {
     for (const std::filesystem::path& folder : folder_of_)
-      for (const int part : own_) hopfeed::note_fetched(folder, name, part);
+      for (const int part : own_) hopfeed::note_fetched(folder, run, name, part);
+    return true;
   }
   std::int64_t fetched = 0;
 

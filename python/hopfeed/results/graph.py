@@ -10,7 +10,7 @@ import torch
 
 from hopfeed import _core
 from hopfeed.dataset import Dataset
-from hopfeed.errors import CorruptError, NotFoundError
+from hopfeed.errors import CorruptError, InvalidError, NotFoundError
 from hopfeed.results.rows import matrix, tensor_of
 from hopfeed.results.stages import EdgeType
 
@@ -37,12 +37,16 @@ class Graph:
     def __init__(self, dataset: Dataset, peers: Mapping[str, Any] | None = None) -> None:
         self.dataset, self.machines = dataset, None
         every = range(dataset.num_partitions)
+        missing = [part for part in every if not (dataset.folder / f"part-{part:04d}").is_dir()]
         if peers:
+            if peers.get("peers") and not missing and not peers.get("partitions"):
+                raise InvalidError(f"peers are given, and {dataset.folder} has all partitions; give partitions=, those whose rows this machine computes")
+            absent = [part for part in missing if part in (peers.get("partitions") or ())]
+            if absent:
+                raise NotFoundError(f"partitions has {absent[0]}, and {dataset.folder} has no part-{absent[0]:04d}; give those that are here")
             self.machines = _core.Machines(str(dataset.folder), dict(peers))
-        else:
-            missing = [part for part in every if not (dataset.folder / f"part-{part:04d}").is_dir()]
-            if missing:
-                raise NotFoundError(f"{dataset.folder} has no partition {missing[0]}; give peers=, the servers that have the others, or a folder with all")
+        elif missing:
+            raise NotFoundError(f"{dataset.folder} has no partition {missing[0]}; give peers=, the servers that have the others, or a folder with all")
         self.parts: list[int] = list(every) if self.machines is None else list(self.machines.partitions)
         self.others = [part for part in every if part not in self.parts]
         self._makers: dict[str, _core.BlockMaker] = {}

@@ -98,7 +98,7 @@ def infer(
     options = _Options(
         x=x, edge={name: value for name, value in (("edge_weight", edge_weight), ("edge_attr", edge_attr)) if value is not None},
         act=act, device=device, memory=_bytes(memory), node_type=node_type, nodes=nodes, name=_name(name), format=format, dtype=dtype,
-        overwrite=overwrite, check_finite=check_finite, progress=progress, layers=None if results is None else Path(results),
+        overwrite=overwrite, check_finite=check_finite, progress=progress, layers=_folder("results", results),
         peers={name: value for name, value in peers.items() if value is not None},
     )  # fmt: skip
     dataset = data if isinstance(data, Dataset) else Dataset(data)
@@ -216,6 +216,14 @@ def _require_apart(out: Path, work: Path, name: str) -> None:
         raise InvalidError(f"work={str(work)!r} and the results in out={str(out)!r} are one in the other; give work= a folder of its own")
 
 
+def _folder(name: str, given: Any) -> Path | None:
+    if given is None:
+        return None
+    if not isinstance(given, (str, os.PathLike)) or not str(given) or "\0" in str(given):
+        raise InvalidError(f"{name} is {given!r}; give the path of a folder")
+    return Path(given)
+
+
 def _is_one_in_the_other(a: Path, b: Path) -> bool:
     a, b = a.resolve(), b.resolve()
     return a.is_relative_to(b) or b.is_relative_to(a)
@@ -236,8 +244,9 @@ def _compute(out: Path, work: Path, layers: Any, dataset: Dataset, options: _Opt
 
     from hopfeed.results.graph import Graph
     from hopfeed.results.models import model_of
-    from hopfeed.results.run import ROWS, Run, agree
+    from hopfeed.results.run import ROWS, Run
     from hopfeed.results.signature import digest_of
+    from hopfeed.results.tables import Tables
 
     device = _device(options.device)
     graph, model = Graph(dataset, options.peers), model_of(layers, dataset, options.edge, options.act)
@@ -255,22 +264,47 @@ def _compute(out: Path, work: Path, layers: Any, dataset: Dataset, options: _Opt
         rows = _of_rows(graph, model, options, device)
         results = rows | {"nodes": digest_of([list(wanted.items())]), "name": options.name, "file_format": options.format, "dtype": options.dtype}
         signature = results | {"partitions": graph.parts, "memory": options.memory}  # of the work: where its files begin
-        if options.overwrite:
-            _clear(out, work)
-        finished = _is_finished(out, digest_of([results])[:16], graph.parts)
         run = Run(model, graph, work, options.layers or work / ROWS, out, files, made, outputs, dtype)
+        finished = not options.overwrite and _is_finished(out, digest_of([results])[:16], graph.parts)
         if not finished:
             run.prepare({value: given.width for value, given in (*inputs.items(), *made.items())}, options.memory)
             run.require_disk(inputs)
-            for folder, shown in dict([(out / WORK, out), (work, out if work == out / WORK else work)]).items():
-                agree(folder, shown, signature, files)
-        if not finished or options.layers is not None:
-            with run.tables(digest_of([rows]), signature, keep, options.overwrite) as tables:
+        # The folder of layers may be the next call's by now.
+        if not finished or options.layers is not None and Tables.are_of(options.layers, digest_of([rows])):
+            with _begun(run, out, work, None if finished else signature, rows, keep, options, files) as tables:
                 if not finished:
                     shards = _run(run, inputs, tables, device, options)
                     files.json(out / MANIFEST, _manifest(graph, model, outputs, made, options, results, shards))
-                tables.close([] if finished and tables.is_new else run.shared())
+                tables.close(run.shared())
     _finish(out, work)
+
+
+@contextmanager
+def _begun(
+    run: Any, out: Path, work: Path, signature: Mapping[str, Any] | None, rows: Mapping[str, Any], keep: bool, options: _Options, files: Files
+) -> Iterator[Any]:
+    """The folders are this run's, the one of layers first where it is one of its own: whoever is refused there has lost nothing.
+
+    Args:
+        signature: of the work; None where all is written.
+    """
+    from hopfeed.results.run import agree
+    from hopfeed.results.signature import digest_of
+
+    def take() -> None:
+        if signature is None:
+            return
+        if options.overwrite:
+            _clear(out, work)
+        for folder, shown in dict([(out / WORK, out), (work, out if work == out / WORK else work)]).items():
+            agree(folder, shown, signature, files)
+
+    if options.layers is None:
+        take()
+    with run.tables(digest_of([rows]), rows, keep, options.overwrite) as tables:
+        if options.layers is not None:
+            take()
+        yield tables
 
 
 def _of_rows(graph: Any, model: Any, options: _Options, device: torch.device) -> dict[str, Any]:

@@ -100,20 +100,31 @@ class Run:
 
     def require_disk(self, inputs: Mapping[Value, Rows]) -> None:
         """Raises ``NoSpaceError`` unless what it writes will fit; what an earlier process wrote of it counts as written."""
-        peak, alive = 0, 0
+        peak, alive = 0, self._degrees_bytes()
         for at, stage in enumerate(self._model.stages):
             made = sum(self._made[value].bytes for task in stage for value in task.outputs if self._model.last_use(value) > at)
             read = {relation.source for task in stage for relation in task.relations}
             fetched = sum(self._fetched_bytes(value, inputs) for value in read)
             sliced = max((self._sliced(task, price, inputs) for task, _, price in self.plans[at]), default=0)
             peak = max(peak, alive + made + fetched + sliced)
-            alive += made - sum(given.bytes for value, given in self._made.items() if self._model.last_use(value) == at)
+            alive += made - sum(given.bytes for value, given in self._made.items() if self._model.last_use(value) == at and not self._stays(value))
         results = sum(output.rows * output.row_bytes(self._made[value].width) for value, output in self._outputs.items())
         at_work, at_out = max(0, peak - bytes_in(self._layers)), max(0, results - bytes_in(self._out, but=self._work))
         one = _device(self._layers) == _device(self._out)
         for folder, needed in [(self._out, at_work + at_out)] if one else [(self._layers, at_work), (self._out, at_out)]:
             if needed > (free := free_bytes(folder)):
-                raise NoSpaceError(f"{folder}: the run writes {_size(needed)}, and {_size(free)} are free; make room, or give another folder (out=, work=)")
+                raise NoSpaceError(f"{folder}: the run writes {_size(needed)}, and {_size(free)} are free; make room, or give another folder (out=, work=, results=)")
+
+    def _stays(self, value: Value) -> bool:
+        """Whether other machines may have yet to fetch its rows when nobody reads them here any more."""
+        return bool(self.graph.others and self._edge_types(value))
+
+    def _degrees_bytes(self) -> int:
+        """That tables of convolutions take over machines: a number for each node, and for each of the boundary."""
+        if not self.graph.others:
+            return 0
+        tables = {table: relation.edge_type for relation in self._relations for table in relation.convolution.shared(relation.edge_type)}
+        return sum(4 * (self.graph.num_rows(table[1]) + len(self.graph.boundary(table[1], [edge]))) for table, edge in tables.items())
 
     def _here(self, value: Value, inputs: Mapping[Value, Rows]) -> int:
         """Rows of a value that this machine reads."""

@@ -41,10 +41,15 @@ class Tables:
 
         if graph.machines and graph.others:
             graph.machines.wait_until_fetched(str(folder), run)
-        self._graph, self._folder = graph, taken()
+        self._graph, self._folder, self._not_noted = graph, taken(), set[Table]()
         if anew and not self._folder.is_new:
             self._folder.close([], [])
             self._folder = taken()
+
+    @staticmethod
+    def are_of(folder: Path, run: str) -> bool:
+        """Whether the folder is the run's now."""
+        return bool(_core.folder_has_run(str(folder), run))
 
     @property
     def is_new(self) -> bool:
@@ -114,6 +119,8 @@ class Tables:
             rows.fetched = self._machines.fetch_attribute(self._folder, table, boundary, rows.attribute)
         else:
             rows.fetched = self._machines.fetch_layer(self._folder, table, boundary, rows.row_bytes)
+            if not self._machines.note_fetched(self._folder, table, False):
+                self._not_noted.add(table)
 
     def drop_fetched(self, table: Table) -> None:
         """Removes the rows of other machines."""
@@ -125,10 +132,11 @@ class Tables:
             self._folder.remove(table)
 
     def close(self, shared: Sequence[Table]) -> bool:
-        """Ends the run. Tables that are ``shared`` stay until others have fetched them: whether any do."""
+        """Ends the run. Tables that are ``shared`` stay until others have fetched them: whether any do. Who could not be told
+        that this machine has them is told now, and waited for."""
         if self._graph.others:
             for table in shared:
-                self._machines.note_fetched(self._folder, table)
+                self._machines.note_fetched(self._folder, table, table in self._not_noted)
         return bool(self._folder.close([table for table in shared if self._wanted(table)], self._graph.others))
 
     def let_go(self) -> None:
