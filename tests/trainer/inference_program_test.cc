@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/dataset/npy.h"
+#include "results/run_folder.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/typed_dataset.h"
 #include "tests/support/watchdog.h"
@@ -125,6 +126,25 @@ TEST_F(InferenceProgram, StaysOnTheCoresItIsGiven_WithTheThreadsItIsGiven) {
   EXPECT_TRUE(seen || CPU_COUNT(&all) == 1) << "it ran on other cores too";
   EXPECT_EQ(threads("report.json"), 1);
   EXPECT_EQ(results_in(path("s1")), results_in(path("s2")));
+}
+
+// F73
+TEST_F(InferenceProgram, OneThatIsFinishedLeavesTheFolderOfLayersToTheNext) {
+  train();
+  const Words command = infer({"--write", "scores=" + text("s"), "--results", text("layers")});
+  ASSERT_EQ(run_program(command).status, 0);
+  const auto files = results_in(path("s"));
+  const LayerName name{.table = "h1", .node_type = "node"};
+  constexpr RunId kNext{.high = 1, .low = 2};
+  {
+    const RunFolder next(path("layers"), kNext, "{}");
+    next.layers().write(name, {.partition = 0, .first = 0, .count = 1, .row_bytes = 4},
+                        std::vector<std::byte>(4));
+  }
+  const ProgramResult again = run_program(command);
+  EXPECT_EQ(again.status, 0) << again.output;
+  EXPECT_TRUE(layers_of(path("layers"), kNext).has(name, 0, 0));
+  EXPECT_EQ(results_in(path("s")), files);
 }
 
 TEST_F(InferenceProgram, SharesHalvesAndSomeNodes) {
