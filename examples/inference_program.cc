@@ -243,6 +243,11 @@ class Inference {
   nlohmann::json run() {
     const ModelDescription model = description();
     dataset_ = open_partitions(task_.dataset, task_.peers, PeersAt::kKnown);
+    if (dataset_->whole() && !task_.peers.peers.empty())
+      std::fprintf(stderr,
+                   "%s has all partitions, so --peers asks nobody and this machine computes every node; "
+                   "--partitions names those that it should compute\n",
+                   task_.dataset.c_str());
     InferenceTask::Made made = task_.make(model, *dataset_);
     const LoadedRows rows =
         load_trained_model({.file = task_.model, .state = folders(a_.state), .trained_on = a_.trained_on},

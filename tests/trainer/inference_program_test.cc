@@ -291,6 +291,15 @@ TEST_F(InferenceProgram, OptionsOfATrainingAreRefusedWhereNothingIsTrained) {
                  "link_prediction", "--owners" + of_training);
 }
 
+TEST_F(InferenceProgram, PeersOfAMachineThatHasAllPartitions_AskNobody_WhichIsTold) {
+  train();
+  const ProgramResult result =
+      run_program(infer({"--write", "scores=" + text("s"), "--peers", "127.0.0.1:1"}));
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("has all partitions, so --peers asks nobody"), std::string::npos)
+      << result.output;
+}
+
 TEST_F(InferenceProgram, LaunchersMayStartIt) {
   train();
   Words words = infer({"--write", "scores=" + text("s"), "--trainers", "2", "--timeout", "60"});
