@@ -48,10 +48,10 @@ class Sampler:
         self._take([one[:whole] for one in given])
 
     def finish(self) -> Array:
-        """The sample's bounds."""
+        """The sample."""
         if self._rest is not None:
             self._take(self._rest)
-        return bounds(np.concatenate([np.zeros(0, np.int64), *self._taken]))
+        return np.concatenate([np.zeros(0, np.int64), *self._taken])
 
     def _take(self, given: list[Array]) -> None:
         dst, src, times = given[:3]

@@ -48,8 +48,7 @@ class Rejected:
             return
         self.folder.mkdir(exist_ok=True)
         part = self.folder / f"{hashlib.blake2b(f'{kind}/{title}/{query}'.encode(), digest_size=16).hexdigest()}.json"
-        told = f"SELECT {sql.text(kind)} AS kind, {sql.text(title)} AS \"table\", to_json(r) AS row FROM ({query}) AS r"
-        self.engine.run(f"COPY ({told}) TO {sql.text(str(part))} (FORMAT json)")
+        self.engine.run(f"COPY ({as_json(kind, title, query)}) TO {sql.text(str(part))} (FORMAT json)")
 
     def finish(self) -> None:
         """Writes the file, empty where there is nothing to keep."""
@@ -79,6 +78,22 @@ class Told:
         self.say(f"warning: {line}")
 
 
+def counting(columns: Columns, checks: Sequence[Check], relation: str) -> str:
+    """Query of a table's rows, of the values of each column, and of the rows that each check is for."""
+    asked = ["count(*)", *(f"count({column})" for column in columns.inputs), *(f"count(*) FILTER (WHERE {check.condition})" for check in checks)]
+    return f"SELECT {', '.join(asked)} FROM {relation}"
+
+
+def check_line(check: Check, rows: int, first: Sequence[Any], where: str, title: str) -> str:
+    """What is told of the rows that a check is for."""
+    return f"{where}: {counted(rows)} of {title} {_agreed(check.what, rows)}; the first is {' -> '.join(map(shown, first))}"
+
+
+def as_json(kind: str, title: str, query: str) -> str:
+    """Query of the lines that :class:`Rejected` keeps of rows."""
+    return f"SELECT {sql.text(kind)} AS kind, {sql.text(title)} AS \"table\", to_json(r) AS row FROM ({query}) AS r"
+
+
 def check_rows(
     job: Job, relation: str, keys: Sequence[str], checks: Sequence[Check], columns: Columns, where: str, title: str, own_keys: str, shown_relation: str = ""
 ) -> dict[str, Any]:
@@ -96,8 +111,7 @@ def check_rows(
     Raises:
         InvalidError: for the first check that is no warning and that a row does not pass.
     """
-    asked = ["count(*)", *(f"count({column})" for column in columns.inputs), *(f"count(*) FILTER (WHERE {check.condition})" for check in checks)]
-    found = job.engine.one(f"SELECT {', '.join(asked)} FROM {relation}", of=f"{where}: {title}")
+    found = job.engine.one(counting(columns, checks, relation), of=f"{where}: {title}")
     counts, warnings = found[1 + len(columns.names) :], list[list[Any]]()
     shown_relation = shown_relation or relation
     for check, rows in zip(checks, counts):
@@ -105,7 +119,7 @@ def check_rows(
             continue
         of = f"FROM {shown_relation} WHERE {check.condition}"
         first = job.engine.one(f"SELECT {', '.join(keys)} {of} ORDER BY {', '.join(keys)} LIMIT 1")
-        line = f"{where}: {counted(rows)} of {title} {_agreed(check.what, rows)}; the first is {' -> '.join(map(shown, first))}"
+        line = check_line(check, rows, first, where, title)
         if check.remedy:
             job.rejected.keep(check.kind, title, f"SELECT {own_keys}{columns.shown()} {of}")
             raise InvalidError(f"{line}; {check.remedy}")

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import numpy as np
-
-from hopfeed.tables.arrays import blocks, opened
 from hopfeed.tables.job import Job
 
 _INT32 = 1 << 31  # ids up to here are int32
@@ -67,7 +64,7 @@ def _edge_type(job: Job, number: int) -> dict[str, Any]:
         "rel": plan.edges.rel,
         "dst": plan.edges.dst,
         "count": count,
-        "partition_edges": partition_edges(job, number),
+        "partition_edges": job.partition_edges(number),
         "index_type": _id_type(job.counts[source]),
         "has_edge_ids": job.options.edge_ids,
         "edge_id_type": _id_type(count),
@@ -86,20 +83,3 @@ def _edge_type(job: Job, number: int) -> dict[str, Any]:
 
 def _id_type(count: int) -> str:
     return "int32" if count <= _INT32 else "int64"
-
-
-def partition_edges(job: Job, number: int) -> list[int]:
-    """Edges that end in each partition."""
-    assert job.degrees is not None
-    _, target = job.plan.ends(job.plan.edges[number])
-    first, total = opened(job.degrees / f"first-{number}.npy"), job.degrees.facts["edges"][number]
-    original, offsets = opened(job.order[target] / "original_ids.npy"), job.order[target].facts["offsets"]
-    found = []
-    for begin, end in zip(offsets, offsets[1:]):
-        sum_of = 0
-        for at in blocks(end - begin):
-            ids = original[begin + at.start : begin + at.stop]
-            ends = np.where(ids + 1 < len(first), first[np.minimum(ids + 1, len(first) - 1)], total)
-            sum_of += int(np.sum(ends - first[ids]))
-        found.append(sum_of)
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hopfeed.tables import sql
 from hopfeed.tables.arrays import created
 from hopfeed.tables.dirt import check_rows, counted, shown
 from hopfeed.tables.job import Job
-from hopfeed.tables.plan import EdgePlan
+from hopfeed.tables.plan import EdgePlan, Plan
 
 
 def make_ids(job: Job, number: int) -> None:
@@ -59,24 +60,34 @@ def _dangling(job: Job, plan: EdgePlan, source: str, target: str) -> list[list[A
     assert plan.source is not None
     joined = f"{plan.relation} AS e LEFT JOIN {source} AS s ON e.sk = s.key LEFT JOIN {target} AS d ON e.dk = d.key"
     told = list[list[Any]]()
-    nodes = [job.plan.nodes[end] for end in job.plan.ends(plan)]
     names = f"e.sk AS {sql.name(plan.edges.src_key)}, e.dk AS {sql.name(plan.edges.dst_key)}{plan.columns.shown()}"
-    for kind, condition, what in (
-        ("null keys", "e.sk IS NULL OR e.dk IS NULL", f"no key in '{plan.edges.src_key}' or '{plan.edges.dst_key}'"),
-        ("dangling", "e.sk IS NOT NULL AND e.dk IS NOT NULL AND (s.key IS NULL OR d.key IS NULL)", f"an end that is no {nodes[0].where}" if nodes[0] is nodes[1] else f"an end that is no {nodes[0].where} or no {nodes[1].where}"),
-    ):
+    conditions = ("e.sk IS NULL OR e.dk IS NULL", "e.sk IS NOT NULL AND e.dk IS NOT NULL AND (s.key IS NULL OR d.key IS NULL)")
+    for (kind, what), condition in zip(dangling_kinds(job.plan, plan).items(), conditions):
         of = f"FROM {joined} WHERE {condition}"
         rows = job.engine.one(f"SELECT count(*) {of}")[0]
         if not rows:
             continue
         first = job.engine.one(f"SELECT e.sk, e.dk {of} ORDER BY e.sk NULLS FIRST, e.dk NULLS FIRST LIMIT 1")
-        line = f"{plan.where}: {counted(rows)} of {plan.source.title} {'has' if rows == 1 else 'have'} {what}; the first is {' -> '.join(map(shown, first))}"
+        line, remedy = dangling_line(plan, kind, rows, first, what)
         job.rejected.keep(kind, plan.source.title, f"SELECT {names} {of}")
         if job.options.dangling != "drop":
-            remedy = "add the nodes, or --dangling drop, or --dangling add" if kind == "dangling" else "give them one, or --dangling drop"
             raise InvalidError(f"{line}; {remedy}")
         told.append([kind, rows, f"{line}; dropped"])
     return told
+
+
+def dangling_kinds(plan: Plan, edges: EdgePlan) -> dict[str, str]:
+    """Kinds of rows that no two nodes have, and what such rows have."""
+    source, target = (plan.nodes[end] for end in plan.ends(edges))
+    ends = source.where if source is target else f"{source.where} or no {target.where}"
+    return {"null keys": f"no key in '{edges.edges.src_key}' or '{edges.edges.dst_key}'", "dangling": f"an end that is no {ends}"}
+
+
+def dangling_line(edges: EdgePlan, kind: str, rows: int, first: Sequence[Any], what: str) -> tuple[str, str]:
+    """What is told of such rows, and what to do."""
+    assert edges.source is not None
+    line = f"{edges.where}: {counted(rows)} of {edges.source.title} {'has' if rows == 1 else 'have'} {what}; the first is {' -> '.join(map(shown, first))}"
+    return line, "add the nodes, or --dangling drop, or --dangling add" if kind == "dangling" else "give them one, or --dangling drop"
 
 
 def make_degrees(job: Job) -> None:

@@ -81,8 +81,8 @@ def import_tables(
 
     target = Path(folder)
     options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, Path(rejected) if rejected else None)
-    _check(options, target, overwrite or dry_run)
-    described = _described(description, name, nodes, edges)
+    check_options(options, target, overwrite or dry_run)
+    described = described_as(description, name, nodes, edges)
     place = (Path(work).absolute() if work else target.absolute().parent) / f".{target.absolute().name}.import"
     if threads is not None and threads < 1:
         raise InvalidError(f"--threads is {threads}, expected a number from 1 on")
@@ -111,7 +111,8 @@ def infer_description(nodes: Mapping[str, PathLike], edges: Mapping[tuple[str, s
             engine.close()
 
 
-def _check(options: Any, target: Path, may_be_there: bool) -> None:
+def check_options(options: Any, target: Path, may_be_there: bool) -> None:
+    """Raises ``InvalidError`` for an option that has no such value, and for a dataset that is there already."""
     for option, choices in _CHOICES.items():
         value = getattr(options, option)
         if value not in choices:
@@ -140,7 +141,8 @@ def _bytes(given: int | str | None) -> int:
         raise InvalidError(f"--memory is {given!r}; give bytes, or a number with K, M, G or T") from None
 
 
-def _described(description: PathLike | Mapping[str, Any] | Description | None, name: str | None, nodes: Any, edges: Any) -> Description:
+def described_as(description: PathLike | Mapping[str, Any] | Description | None, name: str | None, nodes: Any, edges: Any) -> Description:
+    """The description, in whichever way it is given."""
     if (description is None) == (nodes is None):
         raise InvalidError("give a description, or nodes= and edges=")
     if description is not None:
@@ -184,15 +186,6 @@ class _Importer:
     def __init__(self, job: Any, description: Description, sources: Any, like: Path | None) -> None:
         self._job, self._description, self._sources, self._like = job, description, sources, like
 
-    def _like_told(self) -> str:
-        """By what the other import is known."""
-        from hopfeed.dataset import Dataset
-
-        if self._like is None:
-            return ""
-        other = Dataset(self._like).meta
-        return f"{other['fingerprint']}, {[node.get('num_classes', 0) for node in other['node_types']]} classes"
-
     def understood(self) -> dict[str, Any]:
         """What a dry run tells."""
         from hopfeed.tables.report import understood
@@ -230,13 +223,13 @@ class _Importer:
         for line in self._description.notes:
             job.told.note(job.plan.name, "left out", 1, line)
         assigned = order.open_assigned(job, self._sources, job.options.assign)
-        job.work.agree(_signature(job, self._description, assigned, self._like_told()))
+        job.work.agree(signature(job, self._description, assigned, told_of_like(self._like)))
         self._sources.make(job.work)
         for i in range(len(job.plan.nodes)):
             keys.check_nodes(job, i)
         for i in range(len(job.plan.nodes)):
             keys.make_keys(job, i)
-        _check_added(job)
+        check_added(job)
         job.engine.leave_room(sum(job.counts) * 16)
         for i in range(len(job.plan.nodes)):
             splits.make_splits(job, i)
@@ -256,14 +249,26 @@ class _Importer:
                 (job.work.folder / source.stage / ROWS).unlink(missing_ok=True)
 
 
-def _check_added(job: Any) -> None:
+def told_of_like(like: Path | None) -> str:
+    """By what another import is known."""
+    from hopfeed.dataset import Dataset
+
+    if like is None:
+        return ""
+    other = Dataset(like).meta
+    return f"{other['fingerprint']}, {[node.get('num_classes', 0) for node in other['node_types']]} classes"
+
+
+def check_added(job: Any) -> None:
+    """Raises ``InvalidError`` where nodes are added that would lack an attribute."""
     for plan, stage in zip(job.plan.nodes, job.keys):
         needs = [one.name for one in plan.stored if one.attr.role != "label"]
         if stage.facts["added"] and needs and job.options.nulls == "error":
             raise InvalidError(f"{plan.where}: --dangling add adds {stage.facts['added']:,} nodes, which have no '{needs[0]}'; --nulls 0 gives them zeros")
 
 
-def _signature(job: Any, description: Description, assigned: Any, like: str) -> dict[str, Any]:
+def signature(job: Any, description: Description, assigned: Any, like: str) -> dict[str, Any]:
+    """Of what an import is made: what stages that are there have to agree with."""
     options, found = job.options, [one.source for one in (*job.plan.nodes, *job.plan.edges) if one.source]
     files = sorted({file for source in [*found, *([assigned] if assigned else [])] for file in source.files})
     told = {key: getattr(options, key) for key in ("parts", "assign", "seed", "dangling", "duplicates", "nulls", "keys", "edge_ids", "by_id")}

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from hopfeed.tables import sql
+from hopfeed.tables.arrays import blocks, opened
 from hopfeed.tables.dirt import Rejected, Told
 from hopfeed.tables.engine import Engine
 from hopfeed.tables.plan import Plan
@@ -83,12 +86,27 @@ class Job:
             query += f" UNION ALL SELECT dst AS src, src AS dst{columns} FROM {ids} WHERE src <> dst"
         return query
 
+    def partition_edges(self, number: int) -> list[int]:
+        """Edges of a type that end in each partition."""
+        assert self.degrees is not None
+        _, target = self.plan.ends(self.plan.edges[number])
+        first, total = opened(self.degrees / f"first-{number}.npy"), self.degrees.facts["edges"][number]
+        original, offsets = opened(self.order[target] / "original_ids.npy"), self.order[target].facts["offsets"]
+        found = []
+        for begin, end in zip(offsets, offsets[1:]):
+            sum_of = 0
+            for at in blocks(end - begin):
+                ids = original[begin + at.start : begin + at.stop]
+                ends = np.where(ids + 1 < len(first), first[np.minimum(ids + 1, len(first) - 1)], total)
+                sum_of += int(np.sum(ends - first[ids]))
+            found.append(sum_of)
+        return found
+
     def node_rows(self, number: int) -> str:
         """The rows of a node type's table as ``key, c0, ...``, one for each key."""
         plan, duplicates = self.plan.nodes[number], self.keys[number] / "duplicates.parquet"
         if not self.keys[number].facts["duplicates"]:
             return plan.relation
         twice = sql.parquet(duplicates)
-        order = "".join(f", {one} NULLS LAST, {one}::VARCHAR" for one in plan.columns.inputs)
-        one_each = f"SELECT DISTINCT ON (key) * FROM {plan.relation} SEMI JOIN {twice} USING (key) ORDER BY key{order}"
+        one_each = plan.one_of_each(f"(SELECT * FROM {plan.relation} SEMI JOIN {twice} USING (key))")
         return f"(SELECT * FROM {plan.relation} ANTI JOIN {twice} USING (key) UNION ALL (SELECT * FROM ({one_each})))"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from hopfeed.errors import InvalidError
 from hopfeed.tables import sql
 from hopfeed.tables.arrays import created, opened
 from hopfeed.tables.dirt import check_rows, counted, shown
-from hopfeed.tables.job import Job
+from hopfeed.tables.job import Job, Options
 from hopfeed.tables.plan import NodePlan
-from hopfeed.tables.stored import Check
+from hopfeed.tables.stored import Check, Stored
+
+_MAX_TEXTS = 1 << 16  # more are no classes
 
 
 def check_nodes(job: Job, number: int) -> None:
@@ -28,27 +31,49 @@ def check_nodes(job: Job, number: int) -> None:
 
     def make(folder: Path) -> dict[str, Any]:
         assert plan.source is not None
-        no_key = "have no key" + (", or one beyond int64," if plan.key_kind == "int64" else "") + f" in '{plan.nodes.key}'"
-        checks = [Check("null keys", "key IS NULL", no_key, "give them one, or leave them out")]
-        checks += [check for one in plan.stored for check in one.checks(job.options.nulls == "0")]
+        checks = node_checks(plan, job.options.nulls == "0")
         facts = check_rows(job, plan.relation, ["key"], checks, plan.columns, plan.where, plan.source.title, f"key AS {sql.name(plan.nodes.key)}")
         return facts | _classes(job, plan)
 
     job.checks[number] = job.work.stage(f"check-{number}", f"{plan.where}: checking {plan.source.title}", make)
 
 
+def node_checks(plan: NodePlan, keeps_nulls: bool) -> list[Check]:
+    """What may be wrong with the rows of a node type."""
+    no_key = "have no key" + (", or one beyond int64," if plan.key_kind == "int64" else "") + f" in '{plan.nodes.key}'"
+    return [Check("null keys", "key IS NULL", no_key, "give them one, or leave them out"), *(check for one in plan.stored for check in one.checks(keeps_nulls))]
+
+
 def _classes(job: Job, plan: NodePlan) -> dict[str, Any]:
     label = plan.label()
     if label is None:
         return {"classes": [], "num_classes": 0}
+    if label.is_text and label.attr.classes:
+        return {"classes": list(label.attr.classes), "num_classes": len(label.attr.classes)}
+    found = [row[0] for row in job.engine.run(class_query(label, plan.relation))]
+    if label.is_text:
+        check_texts(plan, label, found)
+        return {"classes": found, "num_classes": len(found)}
+    return class_count(plan, label, found[0])
+
+
+def class_query(label: Stored, relation: str) -> str:
+    """Query of the texts of a label, in order, or of its largest number."""
     column = label.inputs[0]
     if label.is_text:
-        found = list(label.attr.classes) or [row[0] for row in job.engine.run(f"SELECT DISTINCT {column} FROM {plan.relation} WHERE {column} IS NOT NULL ORDER BY {column} LIMIT 65537")]
-        if len(found) > 1 << 16:
-            raise InvalidError(f"{plan.where}: '{label.attr.columns[0]}' has more than 65,536 different texts, which are no classes")
-        return {"classes": found, "num_classes": len(found)}
+        return f"SELECT DISTINCT {column} FROM {relation} WHERE {column} IS NOT NULL ORDER BY {column} LIMIT {_MAX_TEXTS + 1}"
     finite = f" WHERE NOT isnan({column})" if label.types[0] in ("FLOAT", "DOUBLE") else ""
-    largest = job.engine.one(f"SELECT max({column}::BIGINT) FROM {plan.relation}{finite}")[0]
+    return f"SELECT max({column}::BIGINT) FROM {relation}{finite}"
+
+
+def check_texts(plan: NodePlan, label: Stored, texts: Sequence[str]) -> None:
+    """Raises ``InvalidError`` where there are too many to be classes."""
+    if len(texts) > _MAX_TEXTS:
+        raise InvalidError(f"{plan.where}: '{label.attr.columns[0]}' has more than {_MAX_TEXTS:,} different texts, which are no classes")
+
+
+def class_count(plan: NodePlan, label: Stored, largest: int | None) -> dict[str, Any]:
+    """Classes of a label of numbers."""
     number, names = max(int(largest) + 1, 0) if largest is not None else 0, list(label.attr.classes)
     if label.attr.num_classes and number > label.attr.num_classes:
         raise InvalidError(f"{plan.where}: '{label.attr.columns[0]}' has the class {number - 1}, and {label.attr.num_classes} classes are said, from 0 on")
@@ -86,11 +111,16 @@ def make_keys(job: Job, number: int) -> None:
 
     stage = job.work.stage(f"keys-{number}", f"{plan.where}: ordering keys", make)
     job.keys.append(stage)
-    rows = stage.facts["added"]
-    if rows and plan.source:
-        job.told.note(plan.where, "added", rows, f"{plan.where}: {counted(rows, 'node')} that edges name and {plan.source.title} has not {'is' if rows == 1 else 'are'} added, with zeros")
-    if stage.facts["duplicates"]:
-        job.told.note(plan.where, "duplicates", stage.facts["duplicates"], f"{plan.where}: {counted(stage.facts['duplicates'], 'key')} with several rows; one of them is taken")
+    tell_keys(job, plan, stage.facts)
+
+
+def tell_keys(job: Job, plan: NodePlan, facts: dict[str, Any]) -> None:
+    """What is told of keys that were added, or that several rows have."""
+    added, several = facts["added"], facts["duplicates"]
+    if added and plan.source:
+        job.told.note(plan.where, "added", added, f"{plan.where}: {counted(added, 'node')} that edges name and {plan.source.title} has not {'is' if added == 1 else 'are'} added, with zeros")
+    if several:
+        job.told.note(plan.where, "duplicates", several, f"{plan.where}: {counted(several, 'key')} with several rows; one of them is taken")
 
 
 def _ends(job: Job, plan: NodePlan) -> list[str]:
@@ -130,26 +160,33 @@ def _take_duplicates(job: Job, plan: NodePlan, path: Path, duplicates: Path) -> 
     twice = sql.parquet(duplicates)
     rows = f"{plan.relation} SEMI JOIN {twice} USING (key)"
     shown_rows = f"SELECT key AS {sql.name(plan.nodes.key)}{plan.columns.shown()} FROM {rows}"
-    if job.options.duplicates == "error":
-        first, keys = job.engine.one(f"SELECT min(key), count(*) FROM {twice}")
-        job.rejected.keep("duplicates", plan.source.title, shown_rows)
-        raise InvalidError(
-            f"{plan.where}: {counted(keys, 'key')} of {plan.source.title} {'has' if keys == 1 else 'have'} several rows; the first is {shown(first)};"
-            " leave one of each, or --duplicates same (where they are the same) or smallest"
-        )
-    if job.options.duplicates == "same" and plan.columns.names:
-        differ = " OR ".join(f"count(DISTINCT {one}::VARCHAR) > 1 OR count({one}) NOT IN (0, count(*))" for one in plan.columns.inputs)
-        found = job.engine.run(f"SELECT key FROM (SELECT * FROM {rows}) GROUP BY key HAVING {differ} ORDER BY key")
-        if found:
-            job.rejected.keep("duplicates", plan.source.title, shown_rows)
-            raise InvalidError(
-                f"{plan.where}: {counted(len(found), 'key')} of {plan.source.title} {'has' if len(found) == 1 else 'have'} rows that differ; the first is {shown(found[0][0])};"
-                " leave one of each, or --duplicates smallest"
-            )
+    first, keys = job.engine.one(f"SELECT min(key), count(*) FROM {twice}")
+    line = refused_duplicates(job.options, plan, first, keys, lambda query: job.engine.run(query), rows)
     job.rejected.keep("duplicates", plan.source.title, shown_rows)
+    if line:
+        raise InvalidError(line)
     whole = path.with_name("whole.parquet")
     job.engine.write(f"SELECT DISTINCT key FROM {sql.parquet(path)} ORDER BY key", whole, ordered=True)
     whole.replace(path)
+
+
+def refused_duplicates(options: Options, plan: NodePlan, first: Any, keys: int, run: Callable[[str], list[tuple[Any, ...]]], rows: str) -> str:
+    """What an import says that ends by keys which several rows have; empty where the option lets them through. ``rows``: theirs."""
+    assert plan.source is not None
+    if options.duplicates == "error":
+        return (
+            f"{plan.where}: {counted(keys, 'key')} of {plan.source.title} {'has' if keys == 1 else 'have'} several rows; the first is {shown(first)};"
+            " leave one of each, or --duplicates same (where they are the same) or smallest"
+        )
+    if options.duplicates == "same" and plan.columns.names:
+        differ = " OR ".join(f"count(DISTINCT {one}::VARCHAR) > 1 OR count({one}) NOT IN (0, count(*))" for one in plan.columns.inputs)
+        found = run(f"SELECT key FROM (SELECT * FROM {rows}) GROUP BY key HAVING {differ} ORDER BY key")
+        if found:
+            return (
+                f"{plan.where}: {counted(len(found), 'key')} of {plan.source.title} {'has' if len(found) == 1 else 'have'} rows that differ; the first is {shown(found[0][0])};"
+                " leave one of each, or --duplicates smallest"
+            )
+    return ""
 
 
 def hashes(job: Job, number: int) -> np.ndarray[Any, Any]:

@@ -17,7 +17,7 @@ from hopfeed.tables.description import Table
 from hopfeed.tables.dirt import counted, shown
 from hopfeed.tables.job import Job
 from hopfeed.tables.keys import hashes
-from hopfeed.tables.plan import key_expression, key_kind
+from hopfeed.tables.plan import SQL_KINDS, NodePlan, Plan, key_expression, key_kind
 from hopfeed.tables.sources import Source, Sources
 
 
@@ -94,12 +94,7 @@ def _assigned(job: Job, number: int, assigned: Source) -> Path:
     plan, parts = job.plan.nodes[number], job.options.parts
 
     def make(folder: Path) -> dict[str, Any]:
-        kind = key_kind(assigned.columns["key"], "key", "--assign")
-        if kind != plan.key_kind and len(job.plan.nodes) == 1:
-            raise InvalidError(f"--assign: the keys of {assigned.title} are {kind}, and those of {plan.where} are {plan.key_kind}; make them one")
-        of_type = f" WHERE type = {sql.text(plan.nodes.name)}" if "type" in assigned.columns else ""
-        key = key_expression("key", kind) if kind == plan.key_kind else f"TRY_CAST(key AS {_SQL_KINDS[plan.key_kind]})"
-        table = f"(SELECT {key} AS key, TRY_CAST(partition AS BIGINT) AS partition FROM {assigned.relation}{of_type})"
+        table = assigned_table(job.plan, plan, assigned, assigned.relation)
         _check_assigned(job, number, assigned, table)
         out, begin = created(folder / "partition.npy", np.int32, job.counts[number]), 0
         joined = f"SELECT f.partition FROM {job.key_table(number)} AS k JOIN {table} AS f ON k.key = f.key ORDER BY k.file_row_number"
@@ -112,18 +107,43 @@ def _assigned(job: Job, number: int, assigned: Source) -> Path:
     return job.work.stage(f"assigned-{number}", f"{plan.where}: reading partitions of {assigned.title}", make) / "partition.npy"
 
 
-_SQL_KINDS = {"int64": "BIGINT", "string": "VARCHAR", "uuid": "UUID"}
+def assigned_table(plan: Plan, nodes: NodePlan, assigned: Source, relation: str) -> str:
+    """The rows of a node type in a table that says partitions, as ``key, partition``. ``relation``: the table, or a piece of it."""
+    kind = key_kind(assigned.columns["key"], "key", "--assign")
+    if kind != nodes.key_kind and len(plan.nodes) == 1:
+        raise InvalidError(f"--assign: the keys of {assigned.title} are {kind}, and those of {nodes.where} are {nodes.key_kind}; make them one")
+    of_type = f" WHERE type = {sql.text(nodes.nodes.name)}" if "type" in assigned.columns else ""
+    key = key_expression("key", kind) if kind == nodes.key_kind else f"TRY_CAST(key AS {SQL_KINDS[nodes.key_kind]})"
+    return f"(SELECT {key} AS key, TRY_CAST(partition AS BIGINT) AS partition FROM {relation}{of_type})"
+
+
+def refuse_outside(assigned: Source, parts: int, rows: int, first: Any) -> None:
+    """Raises ``InvalidError`` where rows have a partition that there is not."""
+    if rows:
+        raise InvalidError(f"--assign: {assigned.title}: {counted(rows)} {'has' if rows == 1 else 'have'} a partition that is not from 0 to {parts - 1}; the first is of {shown(first)}; --parts says how many there are")
+
+
+def refuse_repeated(assigned: Source, keys: int, first: Any) -> None:
+    """Raises ``InvalidError`` where keys come several times."""
+    if keys:
+        raise InvalidError(f"--assign: {assigned.title}: {counted(keys, 'key')} come several times; the first is {shown(first)}; leave one row of each")
+
+
+def refuse_missing(assigned: Source, nodes: NodePlan, count: int, first: Any) -> None:
+    """Raises ``InvalidError`` where nodes have no partition."""
+    if count:
+        raise InvalidError(f"--assign: {assigned.title}: {counted(count, 'node')} of {nodes.where} {'has' if count == 1 else 'have'} no partition; the first is {shown(first)}; add a row for each")
+
+
+def outside(parts: int) -> str:
+    """A condition of rows whose partition is none."""
+    return f"partition IS NULL OR partition < 0 OR partition >= {parts}"
 
 
 def _check_assigned(job: Job, number: int, assigned: Source, table: str) -> None:
     plan, parts = job.plan.nodes[number], job.options.parts
-    where = f"--assign: {assigned.title}"
-    outside = job.engine.one(f"SELECT count(*), min(key) FROM {table} WHERE partition IS NULL OR partition < 0 OR partition >= {parts}")
-    if outside[0]:
-        raise InvalidError(f"{where}: {counted(outside[0])} {'has' if outside[0] == 1 else 'have'} a partition that is not from 0 to {parts - 1}; the first is of {shown(outside[1])}; --parts says how many there are")
-    twice = job.engine.one(f"SELECT count(*), min(key) FROM (SELECT key FROM {table} WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1)")
-    if twice[0]:
-        raise InvalidError(f"{where}: {counted(twice[0], 'key')} come several times; the first is {shown(twice[1])}; leave one row of each")
-    missing = job.engine.one(f"SELECT count(*), min(key) FROM (SELECT k.key FROM {job.key_table(number)} AS k ANTI JOIN {table} AS f ON k.key = f.key)")
-    if missing[0]:
-        raise InvalidError(f"{where}: {counted(missing[0], 'node')} of {plan.where} {'has' if missing[0] == 1 else 'have'} no partition; the first is {shown(missing[1])}; add a row for each")
+    refuse_outside(assigned, parts, *job.engine.one(f"SELECT count(*), min(key) FROM {table} WHERE {outside(parts)}"))
+    repeated = f"SELECT key FROM {table} WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1"
+    refuse_repeated(assigned, *job.engine.one(f"SELECT count(*), min(key) FROM ({repeated})"))
+    missing = f"SELECT k.key FROM {job.key_table(number)} AS k ANTI JOIN {table} AS f ON k.key = f.key"
+    refuse_missing(assigned, plan, *job.engine.one(f"SELECT count(*), min(key) FROM ({missing})"))

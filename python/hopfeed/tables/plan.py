@@ -65,6 +65,11 @@ class NodePlan:
     def label(self) -> Stored | None:
         return next((one for one in self.stored if one.attr.role == "label"), None)
 
+    def one_of_each(self, rows: str) -> str:
+        """Query of one row for each key, the first by all columns, of rows in the form of ``relation``."""
+        order = "".join(f", {one} NULLS LAST, {one}::VARCHAR" for one in self.columns.inputs)
+        return f"SELECT DISTINCT ON (key) * FROM {rows} ORDER BY key{order}"
+
     def time(self, name: str) -> Stored | None:
         """An attribute that edges which leave these nodes may be ordered by."""
         return next((one for one in self.stored if one.name == name and one.element == "int64" and one.width == 0), None)
@@ -131,6 +136,9 @@ def make_plan(description: Description, engine: Engine, sources: Sources) -> Pla
     for one in plan.edges:
         _check_times(plan, one)
     return plan
+
+
+SQL_KINDS = {"int64": "BIGINT", "string": "VARCHAR", "uuid": "UUID"}  # DuckDB's types of keys
 
 
 def key_kind(kind: str, column: str, where: str) -> str:

@@ -68,7 +68,7 @@ def _column(job: Job, kind: str, number: int, name: str, stream: Callable[[], An
 def _nodes(job: Job, number: int, partition: int) -> Callable[[str, str], None]:
     def make(draft: str, folder: str) -> None:
         rows = streams.node_rows(job, number, partition)
-        _raising(rows, lambda: _core.write_node_shard(rows, draft, number, partition, folder))
+        raising(rows, lambda: _core.write_node_shard(rows, draft, number, partition, folder))
 
     return make
 
@@ -78,12 +78,12 @@ def _edges(job: Job, number: int, partition: int) -> Callable[[str, str], None]:
         bounds, (original, first) = streams.time_bounds(job, number), streams.first_edge_ids(job, number, partition)
         rows = streams.edge_rows(job, number, partition)
         memory = job.engine.row_memory
-        _raising(rows, lambda: _core.write_edge_shard(rows, draft, number, partition, folder, original, first, bounds, memory))
+        raising(rows, lambda: _core.write_edge_shard(rows, draft, number, partition, folder, original, first, bounds, memory))
 
     return make
 
 
-def _raising(rows: Converted, write: Callable[[], None]) -> None:
+def raising(rows: Converted, write: Callable[[], None]) -> None:
     """Raises what the rows failed by, not what the writer has heard of it."""
     try:
         write()

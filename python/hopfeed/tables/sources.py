@@ -27,6 +27,20 @@ _INTEGERS = ("BIGINT", "HUGEINT", "UBIGINT", "INTEGER")
 
 
 @dataclass(frozen=True)
+class StoreFiles:
+    """Files of an object store.
+
+    Attributes:
+        uri: one that leads to the store; it may have secrets.
+        paths: of the files, in the store.
+    """
+
+    uri: str
+    format: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Source:
     """A table that was found.
 
@@ -37,6 +51,7 @@ class Source:
         files: (path, size, time of the last change in ns), by path.
         stage: of a table that is made: name of the stage that makes it.
         made: and how.
+        stores: where its files are in object stores, one for each path of the description.
     """
 
     title: str
@@ -45,18 +60,23 @@ class Source:
     files: tuple[tuple[str, int, int], ...]
     stage: str = ""
     made: Made | None = None
+    stores: tuple[StoreFiles, ...] = ()
 
-    def pieces(self, engine: Engine, most: int) -> list[str]:
-        """The table as several that have these columns too, each of files of about so many bytes: what a join spills is then that
-        of a piece. One where it cannot be told into such."""
-        whole = sql.paths(path for path, _, _ in self.files)
+    def groups(self, most: int) -> list[list[str]]:
+        """The paths of the files, told into groups of about so many bytes."""
         groups, sizes = list[list[str]](), 0
         for path, size, _ in self.files:
             if not groups or sizes + size > most:
                 groups, sizes = [*groups, []], 0
             groups[-1].append(path)
             sizes += size
-        if len(groups) < 2 or self.made is not None or whole not in self.relation:
+        return groups
+
+    def pieces(self, engine: Engine, most: int) -> list[str]:
+        """The table as several that have these columns too, each of files of about so many bytes: what a join spills is then that
+        of a piece. One where it cannot be told into such."""
+        whole, groups = sql.paths(path for path, _, _ in self.files), self.groups(most)
+        if len(groups) < 2 or self.made is not None or self.stores or whole not in self.relation:
             return [self.relation]
         found = [self.relation.replace(whole, sql.paths(group)) for group in groups]
         try:
@@ -143,7 +163,7 @@ class Sources:
         import pyarrow.fs as arrow_fs
 
         with errors_as_lines(where):
-            parts, files = [], []
+            parts, files, stores = [], [], list[StoreFiles]()
             for path in table.paths:
                 store, inner = arrow_fs.FileSystem.from_uri(path)
                 try:
@@ -153,10 +173,11 @@ class Sources:
                 parts.append(part)
                 found = store.get_file_info(part.files)
                 files += [(info.path, info.size or 0, info.mtime_ns or 0) for info in found]
+                stores.append(StoreFiles(path, table.format or "parquet", tuple(part.files)))
             whole = parts[0] if len(parts) == 1 else arrow_dataset.dataset(parts)
             name = f"source_{number}"
             self._engine.register(name, whole)
-        return Source(title, name, self._engine.types(name, of=where), tuple(sorted(files)))
+        return Source(title, name, self._engine.types(name, of=where), tuple(sorted(files)), stores=tuple(stores))
 
     def _csv(self, table: Table, files: list[str], hive: bool, where: str) -> str:
         delimiter = table.delimiter or ("\t" if all(".tsv" in path.lower() for path in files) else ",")

@@ -19,7 +19,7 @@ from hopfeed.tables.keys import hashes
 from hopfeed.tables.names import checked
 from hopfeed.tables.plan import NodePlan
 
-Tell = Callable[[Array, pa.RecordBatch], Iterator[tuple[str, Array]]]  # (ids, batch) -> names, and which rows are in them
+Tell = Callable[[Array, pa.RecordBatch], Iterator[tuple[str, Array]]]  # (hashes of keys, batch) -> names, and which rows are in them
 
 
 def make_splits(job: Job, number: int) -> None:
@@ -28,29 +28,27 @@ def make_splits(job: Job, number: int) -> None:
     split = plan.nodes.split
     if split is None:
         return
-    tell = {"column": _by_column, "fractions": _by_fractions, "time": _by_time}[split.kind](job, number)
+    tell = teller(plan)
+    of_key = hashes(job, number) if split.kind == "fractions" else None
 
     def make(folder: Path) -> dict[str, Any]:
         ids_of, classes_of = dict[str, list[Array]](), dict[str, set[int]]()
         label = plan.label()
-        asked = "".join(f", r.{one} AS {one}" for one in _asked(plan))
+        asked = "".join(f", r.{one} AS {one}" for one in asked_of(plan))
         query = f"SELECT k.file_row_number AS id{asked} FROM {job.node_rows(number)} AS r JOIN {job.key_table(number)} AS k ON k.key = r.key ORDER BY id"
         for batch in job.engine.batches(query, of=plan.where):
             ids = batch.column("id").to_numpy()
             classes = convert.labels(batch.column(label.inputs[0]), job.checks[number].facts["classes"]) if label else None
-            for name, members in tell(ids, batch):
-                if split.of == "labelled" and classes is not None:
-                    members = members & (classes >= 0)
+            for name, members in members_of(plan, tell, ids if of_key is None else of_key[ids], batch, classes):
                 ids_of.setdefault(name, []).append(ids[members])
                 if classes is not None:
                     classes_of.setdefault(name, set()).update(np.unique(classes[members]).tolist())
-        told = [*split.values, *split.fractions, *split.until]
-        for name in told:
+        for name in names_told(plan):
             ids_of.setdefault(name, [])
         for name, parts in ids_of.items():
             np.save(folder / f"{name}.npy", np.concatenate([np.zeros(0, np.int64), *parts]))
         counts = {name: sum(map(len, ids_of[name])) for name in sorted(ids_of)}
-        return {"counts": counts, "warnings": _lacking(plan, classes_of, job.checks[number].facts["classes"]) + _empty(plan, counts)}
+        return {"counts": counts, "warnings": warnings(plan, counts, classes_of, job.checks[number].facts["classes"])}
 
     stage = job.work.stage(f"splits-{number}", f"{plan.where}: splitting", make)
     job.splits[number] = stage
@@ -58,7 +56,33 @@ def make_splits(job: Job, number: int) -> None:
         job.told.note(plan.where, kind, count, line)
 
 
-def _asked(plan: NodePlan) -> list[str]:
+def names_told(plan: NodePlan) -> list[str]:
+    """Splits that the description names; they are there though they have no node."""
+    assert plan.nodes.split is not None
+    return [*plan.nodes.split.values, *plan.nodes.split.fractions, *plan.nodes.split.until]
+
+
+def members_of(plan: NodePlan, tell: Tell, hashes_: Array, batch: pa.RecordBatch, classes: Array | None) -> Iterator[tuple[str, Array]]:
+    """Names of splits, and which rows of a batch are in them; a row is in one at most. ``classes``: of the rows, where there is a label."""
+    assert plan.nodes.split is not None
+    for name, members in tell(hashes_, batch):
+        if plan.nodes.split.of == "labelled" and classes is not None:
+            members = members & (classes >= 0)
+        yield name, members
+
+
+def teller(plan: NodePlan) -> Tell:
+    """What tells the rows of a node type into splits."""
+    assert plan.nodes.split is not None
+    return {"column": _by_column, "fractions": _by_fractions, "time": _by_time}[plan.nodes.split.kind](plan)
+
+
+def warnings(plan: NodePlan, counts: dict[str, int], classes_of: dict[str, set[int]], names: list[str]) -> list[list[Any]]:
+    """What is told of splits: kind, count, line."""
+    return _lacking(plan, classes_of, names) + _empty(plan, counts)
+
+
+def asked_of(plan: NodePlan) -> list[str]:
     """Columns that a split is told by."""
     assert plan.nodes.split is not None
     label = plan.label()
@@ -68,8 +92,7 @@ def _asked(plan: NodePlan) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _by_column(job: Job, number: int) -> Tell:
-    plan = job.plan.nodes[number]
+def _by_column(plan: NodePlan) -> Tell:
     assert plan.nodes.split is not None and plan.source is not None
     column, values = plan.nodes.split.column, plan.nodes.split.values
     where, of = f"{plan.where}, split by '{column}'", plan.columns.input(column)
@@ -91,14 +114,13 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _by_fractions(job: Job, number: int) -> Tell:
-    split = job.plan.nodes[number].nodes.split
+def _by_fractions(plan: NodePlan) -> Tell:
+    split = plan.nodes.split
     assert split is not None
     names, ends = list(split.fractions), np.cumsum(list(split.fractions.values()))
-    of_key = hashes(job, number)
 
-    def tell(ids: Array, _: pa.RecordBatch) -> Iterator[tuple[str, Array]]:
-        shares = (of_key[ids] >> np.uint64(11)).astype(np.float64) * 2.0**-53  # [0, 1)
+    def tell(of_key: Array, _: pa.RecordBatch) -> Iterator[tuple[str, Array]]:
+        shares = (of_key >> np.uint64(11)).astype(np.float64) * 2.0**-53  # [0, 1)
         places = np.searchsorted(ends, shares, side="right")
         if ends[-1] >= 1 - 1e-9:
             places = np.minimum(places, len(names) - 1)
@@ -108,8 +130,7 @@ def _by_fractions(job: Job, number: int) -> Tell:
     return tell
 
 
-def _by_time(job: Job, number: int) -> Tell:
-    plan = job.plan.nodes[number]
+def _by_time(plan: NodePlan) -> Tell:
     split = plan.nodes.split
     assert split is not None and plan.source is not None
     column, kind = plan.columns.input(split.column), plan.source.columns[split.column]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hopfeed.tables import convert, sql
 from hopfeed.tables.arrays import Array, blocks, created, opened
-from hopfeed.tables.bounds import Sampler, row_bytes
+from hopfeed.tables.bounds import Sampler, bounds, row_bytes
 from hopfeed.tables.convert import Converted
 from hopfeed.tables.edges import make_sorted
 from hopfeed.tables.job import Job
@@ -133,7 +133,7 @@ def _sampled(job: Job, number: int) -> dict[str, Array]:
         stored = [row_bytes(values, rows) for values in own.values()]
         for name, sampler in samplers.items():
             sampler.add(dst, src, of_sources[name][src] if name in of_sources else own[name], stored)
-    return {name: sampler.finish() for name, sampler in samplers.items()}
+    return {name: bounds(sampler.finish()) for name, sampler in samplers.items()}
 
 
 def _flat(stored: Stored, batch: pa.RecordBatch) -> Array:
