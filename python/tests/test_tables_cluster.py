@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pa = pytest.importorskip("pyarrow", reason="the extra [tables] is not installed")
 pytest.importorskip("duckdb", reason="the extra [tables] is not installed")
 
+pytest.importorskip("pyarrow.fs", reason="this pyarrow has no file systems")
+
+import pyarrow.csv  # noqa: E402
+import pyarrow.parquet  # noqa: E402
+
 from hopfeed.errors import Error, InvalidError  # noqa: E402
 from hopfeed.tables import import_tables  # noqa: E402
 from hopfeed.tables.cluster import importing  # noqa: E402
 from local_cluster import LocalCluster  # noqa: E402
-from made_tables import Shop, make_shop, write_shop, write_table  # noqa: E402
+from made_tables import Shop, make_shop, write_shop  # noqa: E402
+from object_store import object_store  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +70,202 @@ def both_ways(folder: Path, description: Any, cluster: LocalCluster | None = Non
 @pytest.mark.parametrize("cluster", [LocalCluster(), LocalCluster(ranges=7, seed=3, twice=True), LocalCluster(ranges=1)])
 def test_the_shop_is_the_same(shop: Shop, tmp_path: Path, parts: int, seed: int, cluster: LocalCluster) -> None:
     both_ways(tmp_path, write_shop(shop, tmp_path, files=3), cluster, parts=parts, seed=seed)
+
+
+NODES: dict[str, Any] = {"id": ["a", "b", "ü", "d"], "x": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], "y": ["p", "q", "p", None]}
+EDGES: dict[str, Any] = {"s": ["a", "b", "ü", "b"], "d": ["b", "ü", "d", "ü"], "w": [1.0, 2.0, 3.0, 0.5]}
+NODE: dict[str, Any] = {"name": "n", "table": "nodes", "key": "id", "features": "x", "label": "y"}
+EDGE: dict[str, Any] = {"src": "n", "rel": "to", "dst": "n", "table": "edges", "src_key": "s", "dst_key": "d", "weight": "w"}
+
+
+def described(folder: Path, nodes: dict[str, Any], edges: dict[str, Any], node: dict[str, Any], edge: dict[str, Any]) -> dict[str, Any]:
+    """Two small tables with these columns and fields in place of the clean ones, each in several files."""
+    for name, columns in (("nodes", NODES | nodes), ("edges", EDGES | edges)):
+        (folder / name).mkdir()
+        table = pa.table(columns)
+        for i in range(3):
+            pa.parquet.write_table(table.slice(i * len(table) // 3, (i + 1) * len(table) // 3 - i * len(table) // 3), folder / name / f"{i}.parquet")
+    one, other = NODE | node, EDGE | edge
+    return {"name": "g", "nodes": [one | {"table": str(folder / "nodes")}], "edges": [other | {"table": str(folder / "edges")}, *edge.get("more", [])]}
+
+
+Case = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]  # columns of nodes, of edges, options
+
+REFUSED: list[Case] = [
+    ({"id": ["a", None, "ü", None]}, {}, {}),
+    ({"id": ["a", "ü", "ü", "a"]}, {}, {}),
+    ({"id": ["a", "ü", "ü", "a"]}, {}, {"duplicates": "same"}),
+    ({"x": [[1.0, 2.0], [3.0], [5.0, 6.0, 7.0], [7.0, 8.0]]}, {}, {}),
+    ({"x": [[1.0, 2.0], None, [5.0, 6.0], [7.0, 8.0]]}, {}, {}),
+    ({"x": [[1.0, 2.0], [None, 1.0], [5.0, 6.0], [7.0, 8.0]]}, {}, {}),
+    ({"y": [0.0, 0.5, 1.0, 2e9]}, {}, {}),
+    ({"id": pa.array([1, 2**63, 3, 4], pa.uint64())}, {"s": [1, 3, 4, 3], "d": [3, 4, 1, 4]}, {}),
+    ({}, {"s": ["a", "z", "y", "z"]}, {}),
+    ({}, {"d": ["b", None, "d", None]}, {}),
+    ({}, {"d": ["b", None, "d", "z"]}, {"dangling": "add", "nulls": "0"}),
+    ({}, {"w": [1.0, -2.0, float("nan"), 0.0]}, {}),
+    ({}, {"w": [1.0, None, 3.0, None]}, {}),
+    ({}, {"s": ["a", "z", "ü", "b"], "w": [-1.0, -2.0, 3.0, 1.0]}, {"dangling": "drop"}),
+    ({}, {"s": ["a", "bb", "ü", "b"]}, {"dangling": "add"}),
+    ({"id": pa.array([], pa.string()), "x": pa.array([], pa.list_(pa.float64(), 2)), "y": pa.array([], pa.string())}, {"s": pa.array([], pa.string()), "d": pa.array([], pa.string()), "w": pa.array([], pa.float32())}, {}),
+]
+TAKEN: list[Case] = [
+    ({}, {"s": ["a", "z", None, "b"], "d": ["b", "ü", "d", "zz"]}, {"dangling": "drop"}),
+    ({}, {"s": ["z", "z", None, "y"]}, {"dangling": "drop"}),
+    ({}, {"s": ["a", "bb", "é", "b"]}, {"dangling": "add", "nulls": "0"}),
+    ({"id": ["b", "b", "a", "b"], "x": [[0.0, 1.0]] * 4, "y": ["p"] * 4}, {"s": ["a"] * 4, "d": ["b"] * 4}, {"duplicates": "same"}),
+    ({"id": ["b", "d", "a", "b"], "x": [[0.0, 1.0], [1.0, 1.0], [0.0, 2.0], [-0.0, 1.0]]}, {"s": ["a"] * 4, "d": ["b"] * 4}, {"duplicates": "smallest"}),
+    ({"id": ["b", "d", "a", "b"]}, {"s": ["a", "é", "b", "d"], "d": ["b"] * 4}, {"duplicates": "smallest", "dangling": "add", "nulls": "0"}),
+    ({"x": [[1.0, None], None, [5.0, 6.0], [7.0, 8.0]], "y": [None, 1, -5, 0]}, {"w": [None, 2.0, 3.0, None]}, {"nulls": "0"}),
+    ({"x": [[1, 2], [2**24 + 1, 0], [3, 4], [5, 6]]}, {}, {}),
+    ({"x": [[1.0, float("nan")], [float("inf"), 0.0], [3.0, 4.0], [5.0, 6.0]]}, {}, {}),
+    ({}, {}, {"keys": False, "edge_ids": False}),
+    ({}, {}, {"by_id": True, "name": "renamed"}),
+    ({}, {"s": pa.array([], pa.string()), "d": pa.array([], pa.string()), "w": pa.array([], pa.float32())}, {}),
+]
+
+
+@pytest.mark.parametrize("nodes, edges, options", REFUSED)
+def test_the_line_of_what_is_refused_is_the_same(tmp_path: Path, nodes: dict[str, Any], edges: dict[str, Any], options: dict[str, Any]) -> None:
+    assert both_ways(tmp_path, described(tmp_path, nodes, edges, {}, {}), parts=2, rejected=True, **options)["report"] == "InvalidError"
+
+
+@pytest.mark.parametrize("nodes, edges, options", TAKEN)
+def test_dirt_that_is_let_through_is_the_same(tmp_path: Path, nodes: dict[str, Any], edges: dict[str, Any], options: dict[str, Any]) -> None:
+    report = both_ways(tmp_path, described(tmp_path, nodes, edges, {}, {}), parts=2, rejected=True, **options)["report"]
+    assert isinstance(report, dict), report
+
+
+@pytest.mark.parametrize("edge", [{"undirected": True}, {"more": [{"src": "n", "rel": "rev", "dst": "n", "rev_of": "to"}]}, {"undirected": True, "more": [{"src": "n", "rel": "rev", "dst": "n", "rev_of": "to"}]}])
+def test_edges_both_ways(tmp_path: Path, edge: dict[str, Any]) -> None:
+    loops = {"s": ["a", "b", "ü", "b"], "d": ["b", "b", "d", "b"]}
+    assert both_ways(tmp_path, described(tmp_path, {}, loops, {}, edge), LocalCluster(twice=True), parts=2)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uuid", "int8", "csv"])
+def test_keys_of_each_type(tmp_path: Path, kind: str) -> None:
+    rng = np.random.default_rng(1)
+    keys: Any = {
+        "int64": lambda: pa.array([int(one) for one in (-(2**63), 2**63 - 1, 0, -1, *rng.integers(-(2**62), 2**62, 30))]),
+        "uuid": lambda: pa.array([uuid.UUID(bytes=rng.bytes(16)).bytes for _ in range(34)], pa.uuid()),
+        "int8": lambda: pa.array(rng.choice(np.arange(-100, 100), 34, replace=False), pa.int8()),
+        "csv": lambda: pa.array([f"{'x' * (i % 5)},{i}" for i in range(34)]),
+    }[kind]()
+    src, dst = (keys.take(pa.array(rng.integers(0, 34, 90))) for _ in range(2))
+    ending = ".csv" if kind == "csv" else ".parquet"
+    write = pa.csv.write_csv if kind == "csv" else pa.parquet.write_table
+    write(pa.table({"id": keys, "a": np.arange(34)}), tmp_path / f"n{ending}")
+    write(pa.table({"s": src, "d": dst}), tmp_path / f"e{ending}")
+    nodes = [{"name": "n", "table": str(tmp_path / f"n{ending}"), "key": "id", "attrs": ["a"], "split": {"fractions": {"train": 0.5, "test": 0.25}}}]
+    edges = [{"src": "n", "rel": "to", "dst": "n", "table": str(tmp_path / f"e{ending}"), "src_key": "s", "dst_key": "d"}]
+    both_ways(tmp_path, {"name": "g", "nodes": nodes, "edges": edges}, parts=3, seed=7)
+
+
+def test_nodes_without_a_table(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("from,to\nb,a\nc,a\n\"x,y\",b\nb,b\n")
+    edges = [{"src": "n", "rel": "to", "dst": "m", "table": str(tmp_path / "e.csv"), "src_key": "from", "dst_key": "to"}]
+    both_ways(tmp_path, {"name": "g", "nodes": [{"name": "n"}, {"name": "m"}], "edges": edges}, parts=2)
+
+
+@pytest.mark.parametrize("wrong", ["", "outside", "twice", "missing", "type"])
+def test_a_table_of_partitions(shop: Shop, tmp_path: Path, wrong: str) -> None:
+    rows = [(name, str(key), i % 3) for name, table in shop.nodes.items() for i, key in enumerate(table.keys)]
+    if wrong == "outside":
+        rows[4] = (*rows[4][:2], 7)
+    if wrong == "twice":
+        rows += rows[2:5]
+    if wrong == "missing":
+        del rows[7:9]
+    names = ["kind" if wrong == "type" else "type", "key", "partition"]
+    pa.parquet.write_table(pa.table(dict(zip(names, map(list, zip(*rows))))), tmp_path / "cut.parquet")
+    found = both_ways(tmp_path, write_shop(shop, tmp_path), parts=3, assign=tmp_path / "cut.parquet")
+    assert (found["report"] == "InvalidError") == bool(wrong)
+
+
+def test_ldg_on_the_driver(shop: Shop, tmp_path: Path) -> None:
+    both_ways(tmp_path, write_shop(shop, tmp_path), parts=3, assign="ldg")
+
+
+def test_metis_is_refused_by_name(shop: Shop, tmp_path: Path) -> None:
+    with pytest.raises(InvalidError, match="--assign metis needs the whole graph in one memory; on a cluster take hash, ldg or a table"):
+        importing.import_tables(LocalCluster(), write_shop(shop, tmp_path), tmp_path / "out", parts=2, assign="metis")
+
+
+def test_ldg_is_refused_where_the_driver_has_too_little_memory(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfeed.tables.cluster.assign.machine_memory", lambda: 1000)
+    with pytest.raises(InvalidError, match=r"--assign ldg takes 0 MB of the driver's memory for 85 nodes, which is more than half of it"):
+        importing.import_tables(LocalCluster(), write_shop(shop, tmp_path), tmp_path / "out", parts=2, assign="ldg")
+
+
+def test_like_another_import(shop: Shop, tmp_path: Path) -> None:
+    description = write_shop(shop, tmp_path)
+    import_tables(tmp_path / "other", description, parts=2)
+    both_ways(tmp_path, description, parts=2, like=tmp_path / "other")
+
+
+@pytest.mark.parametrize("split", [{"column": "fold", "values": {"train": "t", "valid": ["v", "w"]}}, {"column": "fold"}, {"time": "at", "until": {"train": "2026-01-03", "valid": None}, "of": "all"}])
+def test_splits(tmp_path: Path, split: dict[str, Any]) -> None:
+    day = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]")
+    both_ways(tmp_path, described(tmp_path, {"fold": ["t", "v", "t", "x"], "at": day}, {}, {"split": split}, {}), parts=2)
+
+
+def test_bounds_of_a_sample_of_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfeed.tables.bounds._SAMPLES", 300)
+    rng = np.random.default_rng(2)
+    table = pa.table({"s": rng.integers(0, 20, 2000), "d": rng.integers(0, 10, 2000), "at": rng.integers(0, 10**9, 2000), "w": rng.integers(0, 3, 2000).astype(np.int32)})
+    pa.parquet.write_table(table, tmp_path / "e.parquet")
+    pa.parquet.write_table(pa.table({"id": list(range(20)), "born": rng.integers(0, 99, 20)}), tmp_path / "n.parquet")
+    edge = {"src": "n", "rel": "to", "dst": "n", "table": str(tmp_path / "e.parquet"), "src_key": "s", "dst_key": "d", "weight": "w", "time": "at", "times": ["born"]}
+    node = {"name": "n", "table": str(tmp_path / "n.parquet"), "key": "id", "times": ["born"]}
+    both_ways(tmp_path, {"name": "g", "nodes": [node], "edges": [edge]}, parts=3)
+
+
+def test_a_large_file_is_read_in_ranges_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfeed.tables.cluster.pieces._LEAST", 500)
+    monkeypatch.setattr("hopfeed.tables.cluster.pieces._MOST", 500)
+    read = list[int]()
+    rows = LocalCluster.rows
+    monkeypatch.setattr(LocalCluster, "rows", lambda self, items, *rest: (read.append(len(items)), rows(self, items, *rest))[1])
+    keys = np.random.default_rng(0).permutation(5000)
+    pa.parquet.write_table(pa.table({"id": keys, "x": keys / 2}), tmp_path / "n.parquet")
+    both_ways(tmp_path, {"name": "g", "nodes": [{"name": "n", "table": str(tmp_path / "n.parquet"), "key": "id", "attrs": ["x"]}], "edges": []})
+    assert max(read) > 20
+
+
+def test_a_driver_that_ended_goes_on_behind_its_last_stage(shop: Shop, tmp_path: Path) -> None:
+    description, said = write_shop(shop, tmp_path), list[str]()
+
+    class Ended(Exception):
+        pass
+
+    def say(line: str) -> None:
+        said.append(line)
+        if "writing 2 partitions" in line and "item" in line:
+            raise Ended
+
+    with pytest.raises(Ended):
+        importing.import_tables(LocalCluster(), description, tmp_path / "out", parts=2, say=say)
+    assert not (tmp_path / "out").exists()
+    again = list[str]()
+    report = importing.import_tables(LocalCluster(ranges=5), description, tmp_path / "out", parts=2, say=again.append)
+    assert report["fingerprint"] == import_tables(tmp_path / "here", description, parts=2)["fingerprint"]
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "here")
+    assert any("ordering keys" in line for line in said) and not any("ordering keys" in line for line in again)
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_worker_that_does_not_see_the_folder_says_so(shop: Shop, tmp_path: Path) -> None:
+    class Elsewhere(LocalCluster):
+        def tasks(self, items: Any, task: Any) -> Any:
+            (tmp_path / ".out.import" / "import.json").unlink()
+            return super().tasks(items, task)
+
+    with pytest.raises(InvalidError, match=r"the worker on .* does not see .*/\.out\.import; give folders that all workers have at the same path"):
+        importing.import_tables(Elsewhere(), write_shop(shop, tmp_path), tmp_path / "out")
+
+
+def test_tables_in_an_object_store(tmp_path: Path) -> None:
+    rows = io.BytesIO()
+    pa.parquet.write_table(pa.table({"id": list(range(1000)), "x": [i / 2 for i in range(1000)]}), rows)
+    with object_store(rows.getvalue()) as store:
+        both_ways(tmp_path, {"name": "g", "nodes": [{"name": "n", "table": store.url("who:s3cret@"), "key": "id", "attrs": ["x"]}], "edges": []}, parts=2)

@@ -144,7 +144,7 @@ def _make_ids(job: ClusterJob, number: int) -> None:
         frame = by_original_ids(job, number, edge_rows(job, number, once=True))
 
         def take(part: int, rows: Iterator[pa.RecordBatch]) -> dict[str, Any]:
-            return written(folder, part, pa.schema([("src", pa.int64()), ("dst", pa.int64())]), rows)
+            return written(folder, part, pa.schema([("src", pa.int64()), ("dst", pa.int64())]), (batch.select(["src", "dst"]) for batch in rows))
 
         return {"parts": job.cluster.ranges(frame, ["src"], [], take)}
 
