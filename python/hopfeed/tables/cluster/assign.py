@@ -107,7 +107,8 @@ def _refuse_outside(job: ClusterJob, plan: NodePlan, assigned: Source, given: li
 
 def _refuse_repeated(job: ClusterJob, plan: NodePlan, assigned: Source, given: list[Piece]) -> None:
     def look(_: int, rows: Iterator[pa.RecordBatch]) -> list[Any]:
-        repeated, first, last, was = 0, None, None, False
+        repeated, first, was = 0, None, False
+        last: pa.Array | None = None
         for batch in rows:
             if len(batch):
                 keys = batch.column("key")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -101,7 +102,8 @@ def reject(job: ClusterJob, kind: str, title: str, pieces: Sequence[Piece], quer
 
     with open(folder / f"{name}.json.new", "wb") as whole:
         for path in map(Path, job.tasks(pieces, keep)):
-            whole.write(path.read_bytes())
+            with open(path, "rb") as part:
+                shutil.copyfileobj(part, whole)
             path.unlink()
     (folder / f"{name}.json.new").replace(folder / f"{name}.json")
 

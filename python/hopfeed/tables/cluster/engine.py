@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Frame = Any  # a table of the cluster's own: rows in no order
 Read = Callable[[Any], "Iterator[pa.RecordBatch]"]  # an item -> its rows
 Take = Callable[[int, "Iterator[pa.RecordBatch]"], Any]  # the number of a range or group, and its rows in order -> what is told of them

@@ -105,7 +105,7 @@ def _agreed(job: ClusterJob, description: Description, sources: Sources, like: P
     """What was made before of the same tables stays."""
     for line in description.notes:
         job.told.note(job.plan.name, "left out", 1, line)
-    if any(one.source is not None and one.source.made is not None for one in (*job.plan.nodes, *job.plan.edges)):
+    if any(source is not None and source.made is not None for source in [*(one.source for one in job.plan.nodes), *(one.source for one in job.plan.edges)]):
         raise InvalidError("these tables are made of another system's folder, which a cluster does not read; write them as Parquet")
     assigned = open_assigned(job, sources, job.options.assign)
     job.work.agree(signature(job, description, assigned, told_of_like(like)) | {"on": "a cluster"})
