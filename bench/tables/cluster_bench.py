@@ -15,7 +15,7 @@ Usage: cluster_bench.py --engine spark|ray --folder DIR [--nodes N] [--edges N] 
   --rounds N     by turns (3)
   --check        compare the dataset with that of one machine
 
-`reference`: the engine reads both tables, sorts the nodes by key and writes them, joins both keys of each edge with ids in that order,
+`stages`: seconds of the last import's. `reference`: the engine reads both tables, sorts the nodes by key and writes them, joins both keys of each edge with ids in that order,
 sorts by (destination, source), and writes. `import`: hopfeed, until the dataset is whole. `times` is import over reference, medians.
 Run it with the Python that has hopfeed and the engine.
 """
@@ -39,16 +39,16 @@ class Spark:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         builder = SparkSession.builder.master(f"local-cluster[{options.workers},1,2048]").appName("cluster_bench")
         settings = {"spark.executorEnv.PYTHONPATH": path, "spark.executor.memory": "2g", "spark.driver.memory": "2g", "spark.ui.enabled": "false",
-                    "spark.sql.shuffle.partitions": 4 * options.workers, "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+                    "spark.ui.showConsoleProgress": "false",                    "spark.sql.shuffle.partitions": 4 * options.workers, "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
         for name, value in settings.items():
             builder = builder.config(name, str(value))
         self._spark = builder.getOrCreate()
         self._spark.sparkContext.setLogLevel("ERROR")
 
-    def import_tables(self, description, out, parts):
+    def import_tables(self, description, out, parts, say=None):
         import hopfeed.spark
 
-        return hopfeed.spark.import_tables(self._spark, description, out, parts=parts, overwrite=True)
+        return hopfeed.spark.import_tables(self._spark, description, out, parts=parts, overwrite=True, say=say)
 
     def reference(self, tables, out):
         from pyspark.sql import functions as f
@@ -79,10 +79,10 @@ class Ray:
         ray.init(address=self._cluster.address, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}})
         ray.data.DataContext.get_current().enable_progress_bars = False
 
-    def import_tables(self, description, out, parts):
+    def import_tables(self, description, out, parts, say=None):
         import hopfeed.ray
 
-        return hopfeed.ray.import_tables(description, out, parts=parts, overwrite=True)
+        return hopfeed.ray.import_tables(description, out, parts=parts, overwrite=True, say=say)
 
     def reference(self, tables, out):
         import pyarrow as pa
@@ -133,20 +133,22 @@ def main():
     engine = {"spark": Spark, "ray": Ray}[options.engine](options)
     seconds = {"reference": [], "import": []}
     try:
-        engine.import_tables({**description, "edges": [], "nodes": [{**description["nodes"][0], "features": []}]}, options.folder / "warm", 1)  # workers begin
+        engine.import_tables({**description, "edges": [], "nodes": [{"name": "user", "table": str(tables / "nodes"), "key": "key"}]}, options.folder / "warm", 1)  # workers begin
         for _ in range(options.rounds):
             begin = time.monotonic()
             engine.reference(str(tables), str(options.folder / "reference"))
             seconds["reference"].append(time.monotonic() - begin)
-            begin = time.monotonic()
-            report = engine.import_tables(description, options.folder / "dataset", options.parts)
+            begin, said = time.monotonic(), []
+            report = engine.import_tables(description, options.folder / "dataset", options.parts, lambda line: said.append((time.monotonic(), line)))  # noqa: B023
             seconds["import"].append(time.monotonic() - begin)
+            ends = [at for at, _ in said[1:]] + [time.monotonic()]
+            stages = {line: round(end - at, 2) for (at, line), end in zip(said, ends)}
     finally:
         engine.close()
     medians = {name: statistics.median(several) for name, several in seconds.items()}
     told = {"benchmark": "cluster_import", "engine": options.engine, "nodes": options.nodes, "edges": options.edges, "features": options.features,
             "parts": options.parts, "workers": options.workers, "rounds": options.rounds, "fingerprint": report["fingerprint"],
-            "seconds": {name: round(value, 2) for name, value in medians.items()}, "all": seconds, "times": round(medians["import"] / medians["reference"], 3)}
+            "seconds": {name: round(value, 2) for name, value in medians.items()}, "all": seconds, "times": round(medians["import"] / medians["reference"], 3), "stages": stages}
     if options.check:
         import hopfeed
 

@@ -44,6 +44,9 @@ class LocalCluster:
     def union(self, frames: Sequence[Rows]) -> Rows:
         return lambda: pa.concat_tables([frame() for frame in frames])
 
+    def select(self, frame: Rows, columns: Sequence[str]) -> Rows:
+        return lambda: frame().select(list(columns))
+
     def join(self, left: Rows, right: Rows, on: str, how: str = "inner") -> Rows:
         def made() -> pa.Table:
             one, other = left(), right()

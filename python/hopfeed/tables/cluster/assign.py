@@ -15,7 +15,7 @@ from hopfeed.tables.cluster import checks
 from hopfeed.tables.cluster.edges import edge_rows, tables
 from hopfeed.tables.cluster.engine import Frame
 from hopfeed.tables.cluster.job import ClusterJob, key_shown, key_type, keys_out, runs
-from hopfeed.tables.cluster.lookups import by_original_ids, nodes_by_id
+from hopfeed.tables.cluster.lookups import blocks, by_original_ids, nodes_by_id
 from hopfeed.tables.cluster.parts import Part, written
 from hopfeed.tables.cluster.pieces import Piece, batches, task_engine
 from hopfeed.tables.engine import machine_memory
@@ -65,12 +65,12 @@ def _make_assigned(job: ClusterJob, number: int, assigned: Source) -> Stage:
         given = job.pieces_of(assigned)
         _refuse_outside(job, plan, assigned, given)
         _refuse_repeated(job, plan, assigned, given)
-        frame = job.cluster.join(nodes_by_id(job, number, "key", "id"), _table(job, plan, assigned, given), "key", "left")
+        frame = job.cluster.join(nodes_by_id(job, number, "key", "id", "block"), _table(job, plan, assigned, given), "key", "left")
 
         def take(part: int, rows: Iterator[pa.RecordBatch]) -> dict[str, Any]:
             return _taken(folder, part, plan, rows)
 
-        told = job.cluster.ranges(frame, ["id"], [], take)
+        told = job.groups(frame, "block", len(blocks(job, number)), ["id"], take)
         missing = [one for one in told if one["missing"]]
         refuse_missing(assigned, plan, sum(one["missing"] for one in missing), key_shown(plan, missing[0]["first"]) if missing else None)
         return {"parts": told}
@@ -119,7 +119,7 @@ def _refuse_repeated(job: ClusterJob, plan: NodePlan, assigned: Source, given: l
                 repeated, last, was = repeated + int(new.sum()), keys[len(keys) - 1 :], bool(again[-1])
         return [repeated, first]
 
-    told = job.cluster.ranges(_table(job, plan, assigned, given), ["key"], [], look)
+    told = job.ranges(_table(job, plan, assigned, given), ["key"], [], look)
     refuse_repeated(assigned, sum(keys for keys, _ in told), key_shown(plan, next((first for _, first in told if first is not None), None)))
 
 
@@ -145,8 +145,8 @@ def _make_ids(job: ClusterJob, number: int) -> None:
         frame = by_original_ids(job, number, edge_rows(job, number, once=True))
 
         def take(part: int, rows: Iterator[pa.RecordBatch]) -> dict[str, Any]:
-            return written(folder, part, pa.schema([("src", pa.int64()), ("dst", pa.int64())]), (batch.select(["src", "dst"]) for batch in rows))
+            return written(folder, part, pa.schema([("src", pa.int64()), ("dst", pa.int64())]), rows)
 
-        return {"parts": job.cluster.ranges(frame, ["src"], [], take)}
+        return {"parts": job.ranges(frame, ["src"], [], take)}
 
     job.edge_ids[number] = job.work.stage(f"pairs-{number}", f"{plan.where}: edges by ids", make)

@@ -88,23 +88,33 @@ def counted(job: ClusterJob, node_type: int) -> Frame | None:
     """``key`` and :func:`count_columns` of each key that an edge has; None where there are no edges."""
     plan, columns = job.plan.nodes[node_type], count_columns(job.plan, node_type)
     schema = pa.schema([("key", key_type(plan)), *((name, pa.int64()) for name in columns)])
-    frames = [job.rows([(column, piece) for piece in edge_pieces(job, int(column[2:]))], _counts_of(job.plan, plan, schema), schema) for column in columns]
-    return job.cluster.sums(job.cluster.union(frames), ["key"], columns) if frames else None
+    numbers = dict.fromkeys(int(column[2:]) for column in columns)
+    items = [(number, piece) for number in numbers for piece in edge_pieces(job, number)]
+    return job.cluster.sums(job.rows(items, _counts_of(job.plan, plan, schema), schema), ["key"], columns) if items else None
 
 
 def _counts_of(plan: Plan, nodes: NodePlan, schema: pa.Schema) -> Any:
-    def read(item: tuple[str, Piece]) -> Iterator[pa.RecordBatch]:
-        column, piece = item
-        edges = plan.edges[int(column[2:])]
+    def read(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
+        number, piece = item
+        edges = plan.edges[number]
         assert edges.source is not None
-        key, loops = ("dk" if column[0] == "d" else "sk"), (" AND sk = dk" if column[0] == "l" else "")
         with task_engine(piece) as engine:
-            query = f"SELECT {key} AS key, count(*) AS n FROM {relation_of(edges, piece)} WHERE {_BOTH}{loops} GROUP BY {key}"
-            for batch in batches(engine, query, f"{edges.where}: {edges.source.title}"):
-                zeros = pa.array(np.zeros(len(batch), np.int64))
-                yield pa.RecordBatch.from_arrays([keys_out(nodes, batch.column(0)), *(batch.column(1) if name == column else zeros for name in schema.names[1:])], schema=schema)
+            for batch in batches(engine, _count_query(schema.names[1:], number, relation_of(edges, piece)), f"{edges.where}: {edges.source.title}"):
+                yield pa.RecordBatch.from_arrays([keys_out(nodes, batch.column(0)), *batch.columns[1:]], schema=schema)
 
     return read
+
+
+def _count_query(columns: Sequence[str], number: int, relation: str) -> str:
+    """Of each key of a piece, how many rows have it at each end."""
+    parts = list[str]()
+    for column in columns:
+        if int(column[2:]) == number:
+            key, loops = ("dk" if column[0] == "d" else "sk"), (" AND sk = dk" if column[0] == "l" else "")
+            counts = ", ".join(f"{'count(*)' if name == column else '0'} AS {name}" for name in columns)
+            parts.append(f"SELECT {key} AS key, {counts} FROM {relation} WHERE {_BOTH}{loops} GROUP BY {key}")
+    sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in columns)
+    return f"SELECT key, {sums} FROM ({' UNION ALL '.join(parts)}) GROUP BY key"
 
 
 # --- Edges with an end that is no node ----------------------------------------------------------------------------------
@@ -200,7 +210,7 @@ def _find_dangling(job: ClusterJob, number: int, folder: Path) -> tuple[int, tup
     def take(piece: int, rows: Iterator[pa.RecordBatch]) -> list[Any]:
         return _left_out(folder, piece, rows)
 
-    told = job.cluster.groups(frame, "piece", len(given), ["row"], take)
+    told = job.groups(frame, "piece", len(given), ["row"], take)
     firsts = [tuple(first) for _, first, _ in told if first is not None]
     first = tuple(key_shown(end, key) for end, key in zip(ends, checks.least(firsts)))
     return sum(rows for rows, _, _ in told), first, [name for _, _, name in told]

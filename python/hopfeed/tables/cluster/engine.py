@@ -42,6 +42,9 @@ class Cluster(Protocol):
     def union(self, frames: Sequence[Frame]) -> Frame:
         """The rows of all; they have the same columns."""
 
+    def select(self, frame: Frame, columns: Sequence[str]) -> Frame:
+        """The same rows with these columns alone: what is moved between machines is what is used."""
+
     def join(self, left: Frame, right: Frame, on: str, how: str = "inner") -> Frame:
         """``inner`` or ``left``; ``on`` is a column of both, which comes once, and other columns have different names. In
         ``right`` each value of ``on`` is there once. Of a row without a partner (``left``), the columns of ``right`` are null."""

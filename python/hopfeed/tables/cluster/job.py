@@ -16,7 +16,7 @@ from hopfeed import _core
 from hopfeed.errors import InvalidError
 from hopfeed.tables import sql
 from hopfeed.tables.arrays import Array
-from hopfeed.tables.cluster.engine import Cluster, Frame
+from hopfeed.tables.cluster.engine import Cluster, Frame, Take
 from hopfeed.tables.cluster.parts import Part, parts_of
 from hopfeed.tables.cluster.pieces import Piece, pieces
 from hopfeed.tables.job import Job
@@ -67,14 +67,22 @@ class ClusterJob(Job):
         """A table, made on workers that have the import's folder."""
         return self.cluster.rows(items, seeing(self.mark, read), schema)
 
+    def ranges(self, frame: Frame, by: Sequence[str], within: Sequence[str], take: Take) -> list[Any]:
+        """See :class:`Cluster`; on workers that have the import's folder."""
+        return self.cluster.ranges(frame, by, within, seeing(self.mark, take))
 
-def seeing(mark: Path, task: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def groups(self, frame: Frame, by: str, count: int, within: Sequence[str], take: Take) -> list[Any]:
+        """See :class:`Cluster`; on workers that have the import's folder."""
+        return self.cluster.groups(frame, by, count, within, seeing(self.mark, take))
+
+
+def seeing(mark: Path, task: Callable[..., Any]) -> Callable[..., Any]:
     """The task; a worker that has another folder says so before it does any harm."""
 
-    def checked(item: Any) -> Any:
+    def checked(*given: Any) -> Any:
         if not mark.exists():
             raise InvalidError(f"the worker on {socket.gethostname()} does not see {mark.parent}; give folders that all workers have at the same path")
-        return task(item)
+        return task(*given)
 
     return checked
 

@@ -49,7 +49,7 @@ def make_keys(job: ClusterJob, number: int) -> None:
         def take(part: int, given: Iterator[pa.RecordBatch]) -> dict[str, Any]:
             return _taken(folder, part, plan, given)
 
-        parts = job.cluster.ranges(frame, ["key"], ["own"], take)
+        parts = job.ranges(frame, ["key"], ["own"], take)
         twice = sum(one["repeated"] for one in parts)
         if twice:
             _take_duplicates(job, plan, folder, parts, twice)

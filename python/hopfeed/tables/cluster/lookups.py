@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from hopfeed.tables import convert
+from hopfeed.tables.arrays import Array
 from hopfeed.tables.cluster.engine import Frame
 from hopfeed.tables.cluster.job import ClusterJob, key_type, keys_out
 from hopfeed.tables.cluster.keys import node_pieces
@@ -15,22 +16,31 @@ from hopfeed.tables.cluster.parts import Part
 from hopfeed.tables.cluster.pieces import Piece, batches, relation_of, task_engine
 
 
-def nodes_by_id(job: ClusterJob, number: int, key: str, name: str) -> Frame:
-    """The keys of a node type as ``key``, and original ids as ``name``."""
-    schema = pa.schema([(key, key_type(job.plan.nodes[number])), (name, pa.int64())])
+def nodes_by_id(job: ClusterJob, number: int, key: str, name: str, block: str = "") -> Frame:
+    """The keys of a node type as ``key``, original ids as ``name``, and, where it has a name, the :func:`blocks` that they are in."""
+    schema = pa.schema([(key, key_type(job.plan.nodes[number])), (name, pa.int64()), *([(block, pa.int64())] if block else [])])
 
-    def read(part: Part) -> Iterator[pa.RecordBatch]:
+    def read(item: tuple[int, Part]) -> Iterator[pa.RecordBatch]:
+        number, part = item
         for first, batch in part.batches(["key"]):
-            yield pa.RecordBatch.from_arrays([batch.column(0), pa.array(np.arange(first, first + len(batch)))], schema=schema)
+            made = [batch.column(0), pa.array(np.arange(first, first + len(batch))), pa.array(np.full(len(batch), number))]
+            yield pa.RecordBatch.from_arrays(made[: len(schema)], schema=schema)
 
-    return job.rows(job.parts(job.keys[number]), read, schema)
+    return job.rows(list(enumerate(job.parts(job.keys[number]))), read, schema)
+
+
+def blocks(job: ClusterJob, number: int) -> Array:
+    """Where blocks of original ids begin: as many and as large as the cluster has made the ranges of keys. What is wanted in the order
+    of ids is told into these, and needs no sample of itself."""
+    return np.asarray([part.first for part in job.parts(job.keys[number])], np.int64)
 
 
 def by_original_ids(job: ClusterJob, number: int, edges: Frame) -> Frame:
     """Edges with ``src`` and ``dst`` beside their keys."""
     source, target = job.plan.ends(job.plan.edges[number])
-    edges = job.cluster.join(edges, nodes_by_id(job, source, "sk", "src"), "sk")
-    return job.cluster.join(edges, nodes_by_id(job, target, "dk", "dst"), "dk")
+    edges = job.cluster.select(edges, ["sk", "dk"])
+    edges = job.cluster.select(job.cluster.join(edges, nodes_by_id(job, source, "sk", "src"), "sk"), ["dk", "src"])
+    return job.cluster.select(job.cluster.join(edges, nodes_by_id(job, target, "dk", "dst"), "dk"), ["src", "dst"])
 
 
 def looked_up(job: ClusterJob, number: int, key: str, columns: dict[str, str]) -> Frame:

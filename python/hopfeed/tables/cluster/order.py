@@ -14,7 +14,7 @@ from hopfeed.tables.arrays import opened
 from hopfeed.tables.cluster import assign
 from hopfeed.tables.cluster.edges import count_columns, counted, edge_counts
 from hopfeed.tables.cluster.job import ClusterJob, hashes_of, key_type
-from hopfeed.tables.cluster.lookups import nodes_by_id
+from hopfeed.tables.cluster.lookups import blocks, nodes_by_id
 from hopfeed.tables.cluster.parts import Part, parts_of, stream, written
 from hopfeed.tables.plan import NodePlan, Plan
 from hopfeed.tables.sources import Source
@@ -27,14 +27,14 @@ def make_counted(job: ClusterJob, number: int, name: str) -> Stage:
     plan, columns = job.plan.nodes[number], count_columns(job.plan, number)
 
     def make(folder: Path) -> dict[str, Any]:
-        frame, counts = nodes_by_id(job, number, "key", "id"), counted(job, number)
+        frame, counts = nodes_by_id(job, number, "key", "id", "block"), counted(job, number)
         if counts is not None:
             frame = job.cluster.join(frame, counts, "key", "left")
 
         def take(part: int, given: Iterator[pa.RecordBatch]) -> dict[str, Any]:
             return _counted(folder, part, plan, columns, given)
 
-        parts = job.cluster.ranges(frame, ["id"], [], take)
+        parts = job.groups(frame, "block", len(blocks(job, number)), ["id"], take)
         return {"parts": parts, "sums": {column: sum(one["sums"][column] for one in parts) for column in columns}}
 
     return job.work.stage(f"{name}-{number}", f"{plan.where}: counting the edges of each node", make)
@@ -71,7 +71,7 @@ def make_order(job: ClusterJob, number: int, counts: Stage, assigned: Source | N
         def take(part: int, given: Iterator[pa.RecordBatch]) -> dict[str, Any]:
             return _ordered(folder, part, plan, ends, parts, given)
 
-        told = job.cluster.ranges(frame, ["given" if assigned is not None else "part", "falling", "id"], [], take)
+        told = job.ranges(frame, ["given" if assigned is not None else "part", "falling", "id"], [], take)
         of_part = np.sum([one["of_part"] for one in told], axis=0, dtype=np.int64) if told else np.zeros(parts, np.int64)
         edges = {str(end): [sum(one["edges"][str(end)][p] for one in told) for p in range(parts)] for end in ends}
         return {"parts": told, "offsets": [0, *np.cumsum(of_part).tolist()], "edges": edges}

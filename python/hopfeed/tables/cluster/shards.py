@@ -20,7 +20,7 @@ from hopfeed.tables.cluster.edges import edge_rows
 from hopfeed.tables.cluster.engine import Frame
 from hopfeed.tables.cluster.job import ClusterJob, key_type, keys_in, keys_out
 from hopfeed.tables.cluster.keys import node_pieces
-from hopfeed.tables.cluster.lookups import looked_up, source_times
+from hopfeed.tables.cluster.lookups import blocks, looked_up, source_times
 from hopfeed.tables.cluster.order import of_partition
 from hopfeed.tables.cluster.parts import Part, stream, written
 from hopfeed.tables.cluster.pieces import TASK_MEMORY, Piece, batches, relation_of, task_engine
@@ -97,16 +97,17 @@ def _make_new_ids(job: ClusterJob, number: int) -> list[Part]:
     plan = job.plan.nodes[number]
 
     def make(folder: Path) -> dict[str, Any]:
-        schema = pa.schema([("id", pa.int64()), ("new", pa.int64())])
+        schema, firsts = pa.schema([("id", pa.int64()), ("new", pa.int64()), ("block", pa.int64())]), blocks(job, number)
 
         def read(part: Part) -> Iterator[pa.RecordBatch]:
             for first, batch in part.batches(["id"]):
-                yield pa.RecordBatch.from_arrays([batch.column(0), pa.array(np.arange(first, first + len(batch)))], schema=schema)
+                block = np.searchsorted(firsts, batch.column(0).to_numpy(), side="right") - 1
+                yield pa.RecordBatch.from_arrays([batch.column(0), pa.array(np.arange(first, first + len(batch))), pa.array(block)], schema=schema)
 
         def take(part: int, given: Iterator[pa.RecordBatch]) -> dict[str, Any]:
             return written(folder, part, pa.schema([("new", pa.int64())]), (batch.select(["new"]) for batch in given))
 
-        return {"parts": job.cluster.ranges(job.rows(job.parts(job.order[number]), read, schema), ["id"], [], take)}
+        return {"parts": job.groups(job.rows(job.parts(job.order[number]), read, schema), "block", len(firsts), ["id"], take)}
 
     return job.parts(job.work.stage(f"new-{number}", f"{plan.where}: ids of the dataset", make))
 
@@ -152,12 +153,12 @@ def _nodes(job: ClusterJob, draft: str, folder: Path, number: int) -> list[str]:
 
     how = "left" if job.keys[number].facts["added"] else "inner"
     places = looked_up(job, number, "key", {"id": "id", "degree": "degree", "new": "new", "part": "part"})
-    frame = job.cluster.join(places, _node_rows(job, number), "key", how)
+    frame = job.cluster.select(job.cluster.join(places, _node_rows(job, number), "key", how), ["part", "new", "id", "degree", "row"])
 
     def take(part: int, rows: Iterator[pa.RecordBatch]) -> None:
         write_one(part, rows, with_attributes)
 
-    job.cluster.groups(frame, "part", job.options.parts, ["new"], take)
+    job.groups(frame, "part", job.options.parts, ["new"], take)
     return names
 
 
@@ -203,17 +204,21 @@ def _edges(job: ClusterJob, draft: str, folder: Path, number: int) -> list[str]:
 
 
 def _placed(job: ClusterJob, number: int) -> Frame:
-    """The edges of a type with ``src`` (original id), ``src_new``, ``dst_new``, ``part`` and ``row``; with times that are the sources' as
-    ``time_NAME``, and, where there are times, ``first``, the id of the first edge that ends at the destination."""
+    """The edges of a type with ``src`` (original id), ``src_new``, ``dst_new`` and ``part``; with ``row`` where they have attributes, times
+    that are the sources' as ``time_NAME``, and, where there are times, ``first``, the id of the first edge that ends at the destination."""
     plan = job.plan.edges[number]
     source, target = job.plan.ends(plan)
-    joined = job.cluster.join(edge_rows(job, number), looked_up(job, source, "sk", {"id": "src", "new": "src_new"}), "sk")
+    row = ["row"] if plan.stored else []
+    sources = looked_up(job, source, "sk", {"id": "src", "new": "src_new"})
     if of_sources := job.plan.source_times(plan):
-        joined = job.cluster.join(joined, source_times(job, source, "sk", of_sources), "sk", "left")
+        sources = job.cluster.join(sources, source_times(job, source, "sk", of_sources), "sk", "left")
+    carried = [*row, *(f"time_{name}" for name in of_sources)]
+    joined = job.cluster.join(job.cluster.select(edge_rows(job, number), ["sk", "dk", *row]), sources, "sk")
     wanted = {"new": "dst_new", "part": "part"}
     if plan.edges.times:
         wanted[f"first_{number}"] = "first"
-    return job.cluster.join(joined, looked_up(job, target, "dk", wanted), "dk")
+    joined = job.cluster.join(job.cluster.select(joined, ["dk", "src", "src_new", *carried]), looked_up(job, target, "dk", wanted), "dk")
+    return job.cluster.select(joined, ["src", "src_new", *carried, *wanted.values()])
 
 
 def _times_of(batch: pa.RecordBatch, name: str) -> Array:
@@ -232,7 +237,8 @@ def _bounds(job: ClusterJob, number: int, frame: Frame) -> dict[str, Array]:
         for batch in rows:
             if len(batch) == 0:
                 continue
-            dst, src, row = batch.column("dst_new").to_numpy(), batch.column("src").to_numpy(), packed.bytes_of(batch.column("row"), wide)
+            dst, src = batch.column("dst_new").to_numpy(), batch.column("src").to_numpy()
+            row = packed.bytes_of(batch.column("row"), wide) if stored else np.zeros((len(batch), 0), np.uint8)
             new = np.flatnonzero(np.diff(dst, prepend=-1))
             last = max(firsts, default=-1)  # rows of its last pair may still be held back
             held = {last: firsts[last]} if firsts else {}
@@ -248,7 +254,7 @@ def _bounds(job: ClusterJob, number: int, frame: Frame) -> dict[str, Array]:
         return {name: sampler.finish().tolist() for name, sampler in samplers.items()}
 
     job.say(f"{plan.where}: bounds of times")
-    told = job.cluster.groups(frame, "part", job.options.parts, ["dst_new", "src"], take)
+    told = job.groups(frame, "part", job.options.parts, ["dst_new", "src"], take)
     return {name: bounds(np.concatenate([np.asarray(one[name], np.int64) for one in told])) for name in plan.edges.times}
 
 
@@ -266,7 +272,7 @@ def _write_edges(job: ClusterJob, draft: str, folder: Path, number: int, frame: 
         original, first = _ends(order, offsets, part, f"first_{number}")
 
         def made(batch: pa.RecordBatch) -> list[pa.Array]:
-            own = packed.unpacked(stored, packed.bytes_of(batch.column("row"), wide))
+            own = packed.unpacked(stored, packed.bytes_of(batch.column("row"), wide)) if stored else []
             times = [pa.array(_times_of(batch, name)) for name in of_sources]
             return [pa.array(batch.column("dst_new").to_numpy() - offsets[part]), batch.column("src"), batch.column("src_new"), *own, *times]
 
@@ -274,7 +280,7 @@ def _write_edges(job: ClusterJob, draft: str, folder: Path, number: int, frame: 
         raising(converted, lambda: _core.write_edge_shard(converted, draft, number, part, str(folder / shard), original, first if edge_ids else None, of_all, _ROW_MEMORY))
 
     job.say(f"{plan.where}: writing {job.options.parts} partitions")
-    job.cluster.groups(frame, "part", job.options.parts, ["dst_new", "src"], take)
+    job.groups(frame, "part", job.options.parts, ["dst_new", "src"], take)
 
 
 def _ends(order: Sequence[Part], offsets: Sequence[int], part: int, first: str) -> tuple[Array, Array]:

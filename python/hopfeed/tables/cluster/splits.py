@@ -13,7 +13,7 @@ from hopfeed.tables import convert
 from hopfeed.tables.arrays import created
 from hopfeed.tables.cluster.job import ClusterJob, hashes_of, key_type, keys_out
 from hopfeed.tables.cluster.keys import node_pieces
-from hopfeed.tables.cluster.lookups import nodes_by_id
+from hopfeed.tables.cluster.lookups import blocks, nodes_by_id
 from hopfeed.tables.cluster.parts import parts_of, stream, written
 from hopfeed.tables.cluster.pieces import Piece, batches, relation_of, task_engine
 from hopfeed.tables.plan import NodePlan
@@ -31,12 +31,13 @@ def make_splits(job: ClusterJob, number: int) -> None:
     def make(folder: Path) -> dict[str, Any]:
         schema = pa.schema([("key", key_type(plan)), ("split", pa.string()), ("class", pa.int64())])
         frame = job.rows(node_pieces(job, number), _read(plan, names, job.options.seed, schema), schema)
-        frame = job.cluster.join(frame, nodes_by_id(job, number, "key", "id"), "key")
+        frame = job.cluster.join(frame, nodes_by_id(job, number, "key", "id", "block"), "key")
 
         def take(part: int, given: Iterator[pa.RecordBatch]) -> dict[str, Any]:
             return _taken(folder, part, given)
 
-        parts = job.cluster.ranges(frame, ["id"], [], take)
+        frame = job.cluster.select(frame, ["id", "block", "split", "class"])
+        parts = job.groups(frame, "block", len(blocks(job, number)), ["id"], take)
         counts, classes_of = dict.fromkeys(names_told(plan), 0), dict[str, set[int]]()
         for one in parts:
             for name, count in one["counts"].items():
