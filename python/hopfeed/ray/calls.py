@@ -1,0 +1,123 @@
+"""Calls on workers of Ray: what is sent there, and how what they give is waited for.
+
+A worker first compares its hopfeed with the driver's, and only then reads what is to be called: so a node without hopfeed, or with
+another one, is one line that names it. What does that is sent by value, and uses nothing of hopfeed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import GeneratorType
+from typing import Any
+
+from hopfeed.ray.errors import AS_RAISED, MARK, as_ours, require_ray
+from hopfeed.version import __version__
+
+RETRIES = 4  # of a task whose worker or node died; what it raises itself is not tried again, since it would be raised again
+_ENDED_WITHIN = 10.0  # seconds that running tasks have to end once one has failed
+
+
+def shipped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` for workers. It and what it has with it are read there after the versions were compared."""
+    cloudpickle = require_ray("ray.cloudpickle").cloudpickle
+    text, version, mark = cloudpickle.dumps(function), __version__, MARK
+
+    def call(*arguments: Any, **named: Any) -> Any:  # by value, as all nested functions
+        import pickle
+
+        try:
+            import hopfeed
+
+            other = hopfeed.__version__
+        except ImportError as error:
+            other = f"none that can be imported ({error})"
+        if other != version:
+            import ray
+
+            node = ray.util.get_node_ip_address()
+            raise RuntimeError(f"{mark}a worker of Ray on {node} has hopfeed {other}, and the driver has {version}; install the same on all nodes")
+        from hopfeed.ray.calls import as_raised
+
+        return as_raised(pickle.loads(text))(*arguments, **named)
+
+    return call
+
+
+def as_raised(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, whose errors remember their text: Ray Data adds advice to it on their way."""
+
+    def remembered(error: Exception) -> None:
+        error.__dict__.setdefault(AS_RAISED, error.args)
+
+    def rows(generated: Iterator[Any]) -> Iterator[Any]:
+        try:
+            yield from generated
+        except Exception as error:
+            remembered(error)
+            raise
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            result = function(*arguments, **named)
+        except Exception as error:
+            remembered(error)
+            raise
+        return rows(result) if isinstance(result, GeneratorType) else result
+
+    return call
+
+
+def packed(item: Any) -> bytes:
+    """An item for :func:`unpacked`, which is to be called behind :func:`shipped`."""
+    text: bytes = require_ray("ray.cloudpickle").cloudpickle.dumps(item)
+    return text
+
+
+def unpacked(text: bytes) -> Any:
+    """What :func:`packed` was given."""
+    import pickle
+
+    return pickle.loads(text)
+
+
+def called(task: Callable[[Any], Any], text: bytes) -> Any:
+    """On a worker: calls a task with an item."""
+    return task(unpacked(text))
+
+
+def gathered(refs: Sequence[Any]) -> list[Any]:
+    """What tasks give, in their order. The first one that fails ends the others.
+
+    Raises:
+        Error: what it raised.
+    """
+    import ray
+
+    waiting, results = {ref: at for at, ref in enumerate(refs)}, [None] * len(refs)
+    try:
+        while waiting:
+            done, _ = ray.wait(list(waiting), num_returns=1)
+            for ref in done:
+                results[waiting[ref]] = ray.get(ref)
+                del waiting[ref]
+    except BaseException as error:
+        _end(list(waiting))
+        if isinstance(error, Exception):
+            raise as_ours(error) from None
+        raise
+    return results
+
+
+def _end(refs: list[Any]) -> None:
+    """Takes tasks back that have not begun, and waits for those that have, so that nobody writes behind the error."""
+    import ray
+
+    try:
+        for ref in refs:
+            ray.cancel(ref, force=False, recursive=True)
+        if refs:
+            ray.wait(refs, num_returns=len(refs), timeout=_ENDED_WITHIN, fetch_local=False)
+    except Exception:  # of Ray, which may be what failed
+        pass
+
+

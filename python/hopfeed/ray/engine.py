@@ -1,0 +1,259 @@
+"""The cluster of an import on Ray: Ray Data's operators, and a task of Ray for each item, range and group.
+
+Rows are frames of Ray Data's blocks. Before rows are exchanged (joined, summed, sorted) they are made, so that their size is known:
+it decides into how many partitions they go. A block that dies with its node is made again from what it came of, by the same tasks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hopfeed.errors import InvalidError
+from hopfeed.ray.calls import RETRIES, called, gathered, packed, shipped, unpacked
+from hopfeed.ray.errors import one_line, require_ray
+from hopfeed.ray.sorting import Piece, ends, groups_of, like, ranges_of, taken
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hopfeed.tables.cluster.engine import Item, Read, Result, Take
+
+_PARTITION_BYTES, _LEAST_PARTITION_BYTES = 64 << 20, 1 << 20
+_BLOCKS_OF_A_STORE = 16  # that fit into the object store of a node
+_HOW = {"inner": "inner", "left": "left_outer"}
+
+
+@dataclass
+class Frame:
+    """Rows on the cluster.
+
+    Attributes:
+        dataset: of Ray Data.
+        schema: names, order and types of the columns, whatever the blocks have.
+        source: what ``dataset`` was made of, where it is kept.
+    """
+
+    dataset: Any
+    schema: pa.Schema
+    source: Any = None
+
+
+class RayCluster:
+    """:class:`~hopfeed.tables.cluster.engine.Cluster` over Ray Data and Ray's tasks.
+
+    ``read`` should give the rows of an item in the same order each time: where they fill several blocks, and a node dies with one of
+    them, they are read again for that one.
+
+    Args:
+        address: of a cluster of Ray; without, the one that the process is connected to, ``RAY_ADDRESS``, or one on this machine.
+        progress: whether Ray Data shows bars and tells what it does. ``RAY_DATA_DISABLE_PROGRESS_BARS=0`` asks for them too.
+
+    Raises:
+        InvalidError: Ray is not installed.
+    """
+
+    name = "Ray"
+
+    def __init__(self, address: str | None = None, *, progress: bool = False) -> None:
+        self._ray = ray = require_ray("ray.data", "pyarrow", "polars")
+        with one_line():
+            if not ray.is_initialized():
+                ray.init(address, log_to_driver=False, logging_level=logging.WARNING)
+            nodes = [node for node in ray.nodes() if node["Alive"]]
+        self._progress = progress or os.environ.get("RAY_DATA_DISABLE_PROGRESS_BARS") == "0"
+        self.slots: int = max(1, int(sum(node["Resources"].get("CPU", 0) for node in nodes)))
+        self._context = self._context_for(min((int(node["Resources"].get("object_store_memory", 0)) for node in nodes), default=0))
+
+    def _context_for(self, store: int) -> Any:
+        """How Ray Data is to work, where the smallest object store of a node has this many bytes."""
+        context = self._ray.data.DataContext.get_current().copy()
+        context.enable_progress_bars = context.enable_operator_progress_bars = self._progress
+        context.raise_original_map_exception = True
+        if store:
+            block = max(_LEAST_PARTITION_BYTES, store // _BLOCKS_OF_A_STORE)
+            context.target_max_block_size = min(context.target_max_block_size or block, block)
+            context.shuffle_input_batch_bytes = min(context.shuffle_input_batch_bytes, 2 * block)
+        self._partition_bytes = min(_PARTITION_BYTES, context.target_max_block_size // 2)
+        return context
+
+    # ---- tasks
+
+    def tasks(self, items: Sequence[Item], task: Callable[[Item], Result]) -> list[Result]:
+        """One task for each item; what they give comes back in the order of the items."""
+        with one_line():
+            remote = self._remote(partial(called, task), scheduling_strategy="SPREAD")
+            return gathered([remote.remote(packed(item)) for item in items])
+
+    def _remote(self, function: Callable[..., Any], **options: Any) -> Any:
+        return self._ray.remote(shipped(function)).options(num_cpus=1, max_retries=RETRIES, retry_exceptions=False, **options)
+
+    # ---- frames
+
+    def rows(self, items: Sequence[Any], read: Read, schema: pa.Schema) -> Frame:
+        """A table of the rows that ``read`` gives for each item; one task an item, whenever the rows are needed."""
+        if not items:
+            return self._empty(schema)
+        with self._working():
+            dataset = self._ray.data.from_items([{"item": packed(item)} for item in items], override_num_blocks=len(items))
+            return Frame(self._mapped(dataset, partial(_read_items, read, schema)), schema)
+
+    def union(self, frames: Sequence[Frame]) -> Frame:
+        """The rows of all; they have the same columns."""
+        first, *others = frames
+        with self._working():
+            same = [other if other.schema == first.schema else self._like(other, first.schema) for other in others]
+            return Frame(first.dataset.union(*(frame.dataset for frame in same)), first.schema) if same else first
+
+    def join(self, left: Frame, right: Frame, on: str, how: str = "inner") -> Frame:
+        """``inner`` or ``left``; the columns of ``left``, and those of ``right`` without ``on``."""
+        import pyarrow as pa
+
+        if how not in _HOW:
+            raise InvalidError(f"a join is inner or left, not '{how}'")
+        schema = pa.schema([*left.schema, *(field for field in right.schema if field.name != on)])
+        left, right = self._made(left), self._made(right)
+        with self._working():
+            if not left.dataset.count() or (how == "inner" and not right.dataset.count()):
+                return self._empty(schema)
+            if not right.dataset.count():
+                return self._like(left, schema)
+            parts = self._partitions(left.dataset.size_bytes() + right.dataset.size_bytes())
+            joined = left.dataset.join(right.dataset, join_type=_HOW[how], num_partitions=parts, on=(on,))
+            return self._like(Frame(joined, schema), schema)
+
+    def sums(self, frame: Frame, by: Sequence[str], columns: Sequence[str]) -> Frame:
+        """A row for each set of values of ``by``, with the sums of these int64 columns."""
+        import pyarrow as pa
+        from ray.data.aggregate import Count, Sum
+
+        schema = pa.schema([frame.schema.field(name) for name in (*by, *columns)])
+        frame = self._made(frame)
+        with self._working():
+            if not frame.dataset.count():
+                return self._empty(schema)
+            wanted = [Sum(name, alias_name=name) for name in columns] or [Count(alias_name="rows of it")]
+            grouped = frame.dataset.groupby(list(by), num_partitions=self._partitions(frame.dataset.size_bytes()))
+            return self._like(Frame(grouped.aggregate(*wanted), schema), schema)
+
+    def kept(self, frame: Frame) -> Frame:
+        """The same table, whose rows are made once and lie in Ray's object store, or on its disks."""
+        made = self._made(frame)
+        return made if frame.source is not None else replace(made, source=frame.dataset)
+
+    def let_go(self, frame: Frame) -> None:
+        """Ends what :meth:`kept` began: where the frame is used again, its rows are made again."""
+        if frame.source is not None:
+            frame.dataset, frame.source = frame.source, None
+
+    # ---- sorted
+
+    def ranges(self, frame: Frame, by: Sequence[str], within: Sequence[str], take: Take) -> list[Any]:
+        """Sorts all rows; a task for each range of them. Rows whose ``by`` is equal are in one range, also where they are many:
+        a task fetches its rows block by block. A frame without rows is one range without rows."""
+        blocks, told = self._sorted(frame, by, within)
+        return self._taken(take, frame.schema, by, blocks, ranges_of(told) or [[]])
+
+    def groups(self, frame: Frame, by: str, count: int, within: Sequence[str], take: Take) -> list[Any]:
+        """A task for each number from 0 to ``count - 1``, which fetches its rows block by block."""
+        blocks, told = self._sorted(frame, [by], within)
+        return self._taken(take, frame.schema, [by], blocks, groups_of(told, count))
+
+    def _taken(self, take: Take, schema: pa.Schema, by: Sequence[str], blocks: list[Any], all_pieces: list[list[Piece]]) -> list[Any]:
+        with one_line():
+            remote = self._remote(partial(taken, take, schema, list(by)))
+            return gathered([remote.remote(at, [blocks[piece.block] for piece in pieces], packed(pieces)) for at, pieces in enumerate(all_pieces)])
+
+    def _sorted(self, frame: Frame, by: Sequence[str], within: Sequence[str]) -> tuple[list[Any], list[Any]]:
+        """Blocks of all rows in this order, and the first and last values of ``by`` in each."""
+        dataset = self._made(frame).dataset
+        with self._working():
+            if not dataset.count():
+                return [], []
+            wanted, there = self._partitions(dataset.size_bytes()), dataset.num_blocks()
+            if not wanted <= there <= 4 * wanted:  # Ray sorts into as many partitions as there are blocks
+                dataset = dataset.repartition(wanted)
+            dataset = dataset.sort(list(dict.fromkeys((*by, *within)))).materialize()
+            blocks = [ref for bundle in dataset.iter_internal_ref_bundles() for ref, rows in _blocks_of(bundle) if rows]
+            remote = self._remote(ends)
+            return blocks, gathered([remote.remote(block, list(by)) for block in blocks])
+
+    # ---- datasets
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Ray Data works as this cluster wants it, and what it raises is ours."""
+        with one_line(), self._ray.data.DataContext.current(self._context), _quiet(not self._progress):
+            yield
+
+    def _made(self, frame: Frame) -> Frame:
+        """The same rows, in blocks that are there."""
+        if isinstance(frame.dataset, self._ray.data.dataset.MaterializedDataset):
+            return frame
+        with self._working():
+            return replace(frame, dataset=frame.dataset.materialize())
+
+    def _empty(self, schema: pa.Schema) -> Frame:
+        with self._working():
+            return Frame(self._ray.data.from_arrow(schema.empty_table()), schema)
+
+    def _like(self, frame: Frame, schema: pa.Schema) -> Frame:
+        return Frame(self._mapped(frame.dataset, partial(like, schema=schema)), schema)
+
+    def _mapped(self, dataset: Any, function: Callable[[pa.Table], Any]) -> Any:
+        # Ray Data tries its tasks again without end. That it can be told otherwise is to go with Ray 2.64, as a warning says.
+        limited = {"max_retries": RETRIES} if "ray_remote_args" in inspect.signature(dataset.map_batches).parameters else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return dataset.map_batches(shipped(function), batch_size=None, batch_format="pyarrow", zero_copy_batch=True, num_cpus=1, **limited)
+
+    def _partitions(self, size: int) -> int:
+        """Into how many parts rows of ``size`` bytes go: a share of a worker's memory each, and one a slot where that pays."""
+        return max(1, math.ceil(size / self._partition_bytes), min(2 * self.slots, math.ceil(size / _LEAST_PARTITION_BYTES)))
+
+
+def _read_items(read: Read, schema: pa.Schema, items: pa.Table) -> Iterator[pa.Table]:
+    """On a worker: the rows of the items of a block."""
+    import pyarrow as pa
+
+    for text in items["item"].to_pylist():
+        for batch in read(unpacked(text)):
+            if batch.num_rows:
+                yield like(pa.Table.from_batches([batch]), schema)
+
+
+def _blocks_of(bundle: Any) -> list[tuple[Any, int]]:
+    return [(ref, metadata.num_rows or 0) for ref, metadata in zip(bundle.block_refs, bundle.metadata)]
+
+
+_hushing = threading.Lock()
+_hushed = 0
+
+
+def _silent(record: logging.LogRecord) -> bool:
+    return not _hushed
+
+
+@contextmanager
+def _quiet(wanted: bool) -> Iterator[None]:
+    """Keeps what Ray Data tells from the terminal; its own log file in the session's folder has it."""
+    global _hushed
+    with _hushing:
+        for handler in logging.getLogger("ray.data").handlers:
+            if isinstance(handler, logging.StreamHandler) and _silent not in handler.filters:
+                handler.addFilter(_silent)
+        _hushed += wanted
+    try:
+        yield
+    finally:
+        with _hushing:
+            _hushed -= wanted
