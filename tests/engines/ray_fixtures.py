@@ -22,6 +22,10 @@ class Machines:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
+        import hopfeed
+
+        folders = [str(Path(__file__).parent), str(Path(hopfeed.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))  # of the workers too
         self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False, "resources": {"first": 8}})
         self.other: Any = None
         self.bring_other()

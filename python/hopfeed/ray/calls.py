@@ -38,7 +38,7 @@ def shipped(function: Callable[..., Any]) -> Callable[..., Any]:
             raise RuntimeError(f"{mark}a worker of Ray on {node} has hopfeed {other}, and the driver has {version}; install the same on all nodes")
         from hopfeed.ray.calls import as_raised
 
-        return as_raised(pickle.loads(text))(*arguments, **named)
+        return as_raised(lambda *given, **more: pickle.loads(text)(*given, **more))(*arguments, **named)
 
     return call
 

@@ -76,7 +76,9 @@ class RayCluster:
 
     def _context_for(self, store: int) -> Any:
         """How Ray Data is to work, where the smallest object store of a node has this many bytes."""
-        context = self._ray.data.DataContext.get_current().copy()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of Ray about its own fields
+            context = self._ray.data.DataContext.get_current().copy()
         context.enable_progress_bars = context.enable_operator_progress_bars = self._progress
         context.raise_original_map_exception = True
         if store:
