@@ -40,8 +40,11 @@ def rows_of(engine: RayCluster, frame: Frame) -> list[p.Row]:  # noqa: F811
 
 def one_column_more(engine: RayCluster, frame: Frame) -> Frame:  # noqa: F811
     schema = pa.schema([("all of them", pa.int64()), *frame.schema])
-    widened = frame.dataset.map_batches(lambda table: table.add_column(0, "all of them", [[0] * len(table)]), batch_format="pyarrow", batch_size=None)
-    return Frame(widened, schema)
+
+    def widened() -> Any:
+        return engine._of(frame).map_batches(lambda table: table.add_column(0, "all of them", [[0] * len(table)]), batch_format="pyarrow", batch_size=None)
+
+    return Frame(schema, widened, [frame])
 
 
 def no_rows(engine: RayCluster) -> Frame:  # noqa: F811

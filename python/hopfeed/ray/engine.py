@@ -1,7 +1,8 @@
 """The cluster of an import on Ray: Ray Data's operators, and a task of Ray for each item, range and group.
 
 Rows are frames of Ray Data's blocks. Before rows are exchanged (joined, summed, sorted) they are made, so that their size is known:
-it decides into how many partitions they go. A block that dies with its node is made again from what it came of, by the same tasks.
+it decides into how many partitions they go. What dies with a node is made again: single blocks by Ray, where it can, or else all that
+a frame is made of. Ranges and groups whose tasks have ended then stay as they were told.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hopfeed.errors import InvalidError
-from hopfeed.ray.calls import RETRIES, called, gathered, packed, shipped, unpacked
-from hopfeed.ray.errors import one_line, require_ray
-from hopfeed.ray.sorting import Piece, ends, groups_of, like, ranges_of, taken
+from hopfeed.errors import InvalidError, PeerDiedError
+from hopfeed.ray.calls import RETRIES, NodeLost, called, gathered, nodes, packed, shipped, unpacked
+from hopfeed.ray.errors import as_ours, one_line, require_ray
+from hopfeed.ray.sorting import Values, borders_of, ends, like, pieces_of, taken
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _PARTITION_BYTES, _LEAST_PARTITION_BYTES = 64 << 20, 1 << 20
 _BLOCKS_OF_A_STORE = 16  # that fit into the object store of a node
+Borders = Callable[[Sequence[tuple[Values, Values]]], list[Values]]
 _HOW = {"inner": "inner", "left": "left_outer"}
 
 
@@ -38,14 +40,24 @@ class Frame:
     """Rows on the cluster.
 
     Attributes:
-        dataset: of Ray Data.
-        schema: names, order and types of the columns, whatever the blocks have.
-        source: what ``dataset`` was made of, where it is kept.
+        schema: names, order and types of the columns.
+        make: gives a dataset of Ray Data with these rows.
+        sources: frames that they are made of.
+        kept: whether ``made`` is to stay.
+        made: the rows, in blocks that are there.
     """
 
-    dataset: Any
     schema: pa.Schema
-    source: Any = None
+    make: Callable[[], Any]
+    sources: Sequence[Frame] = ()
+    kept: bool = False
+    made: Any = None
+
+    def forget(self) -> None:
+        """Has the rows made anew from the beginning, where they are needed."""
+        self.made = None
+        for source in self.sources:
+            source.forget()
 
 
 class RayCluster:
@@ -103,18 +115,24 @@ class RayCluster:
 
     def rows(self, items: Sequence[Any], read: Read, schema: pa.Schema) -> Frame:
         """A table of the rows that ``read`` gives for each item; one task an item, whenever the rows are needed."""
-        if not items:
-            return self._empty(schema)
-        with self._working():
+
+        def make() -> Any:
+            if not items:
+                return self._none(schema)
             dataset = self._ray.data.from_items([{"item": packed(item)} for item in items], override_num_blocks=len(items))
-            return Frame(self._mapped(dataset, partial(_read_items, read, schema)), schema)
+            return self._mapped(dataset, partial(_read_items, read, schema))
+
+        return Frame(schema, make)
 
     def union(self, frames: Sequence[Frame]) -> Frame:
         """The rows of all; they have the same columns."""
-        first, *others = frames
-        with self._working():
-            same = [other if other.schema == first.schema else self._like(other, first.schema) for other in others]
-            return Frame(first.dataset.union(*(frame.dataset for frame in same)), first.schema) if same else first
+        schema = frames[0].schema
+
+        def make() -> Any:
+            first, *others = (self._of(frame) if frame.schema == schema else self._mapped(self._of(frame), partial(like, schema=schema)) for frame in frames)
+            return first.union(*others) if others else first
+
+        return Frame(schema, make, frames)
 
     def join(self, left: Frame, right: Frame, on: str, how: str = "inner") -> Frame:
         """``inner`` or ``left``; the columns of ``left``, and those of ``right`` without ``on``."""
@@ -123,15 +141,17 @@ class RayCluster:
         if how not in _HOW:
             raise InvalidError(f"a join is inner or left, not '{how}'")
         schema = pa.schema([*left.schema, *(field for field in right.schema if field.name != on)])
-        left, right = self._made(left), self._made(right)
-        with self._working():
-            if not left.dataset.count() or (how == "inner" and not right.dataset.count()):
-                return self._empty(schema)
-            if not right.dataset.count():
-                return self._like(left, schema)
-            parts = self._partitions(left.dataset.size_bytes() + right.dataset.size_bytes())
-            joined = left.dataset.join(right.dataset, join_type=_HOW[how], num_partitions=parts, on=(on,))
-            return self._like(Frame(joined, schema), schema)
+
+        def make() -> Any:
+            rows, others = self._made(left), self._made(right)
+            if not rows.count() or (how == "inner" and not others.count()):
+                return self._none(schema)
+            if others.count():
+                parts = self._partitions(rows.size_bytes() + others.size_bytes())
+                rows = rows.join(others, join_type=_HOW[how], num_partitions=parts, on=(on,))
+            return self._mapped(rows, partial(like, schema=schema))
+
+        return Frame(schema, make, [left, right])
 
     def sums(self, frame: Frame, by: Sequence[str], columns: Sequence[str]) -> Frame:
         """A row for each set of values of ``by``, with the sums of these int64 columns."""
@@ -139,55 +159,73 @@ class RayCluster:
         from ray.data.aggregate import Count, Sum
 
         schema = pa.schema([frame.schema.field(name) for name in (*by, *columns)])
-        frame = self._made(frame)
-        with self._working():
-            if not frame.dataset.count():
-                return self._empty(schema)
+
+        def make() -> Any:
+            rows = self._made(frame)
+            if not rows.count():
+                return self._none(schema)
             wanted = [Sum(name, alias_name=name) for name in columns] or [Count(alias_name="rows of it")]
-            grouped = frame.dataset.groupby(list(by), num_partitions=self._partitions(frame.dataset.size_bytes()))
-            return self._like(Frame(grouped.aggregate(*wanted), schema), schema)
+            grouped = rows.groupby(list(by), num_partitions=self._partitions(rows.size_bytes()))
+            return self._mapped(grouped.aggregate(*wanted), partial(like, schema=schema))
+
+        return Frame(schema, make, [frame])
 
     def kept(self, frame: Frame) -> Frame:
         """The same table, whose rows are made once and lie in Ray's object store, or on its disks."""
-        made = self._made(frame)
-        return made if frame.source is not None else replace(made, source=frame.dataset)
+        kept = Frame(frame.schema, lambda: self._of(frame), [frame], kept=True)
+        self._tried(kept, lambda: self._made(kept))
+        return kept
 
     def let_go(self, frame: Frame) -> None:
         """Ends what :meth:`kept` began: where the frame is used again, its rows are made again."""
-        if frame.source is not None:
-            frame.dataset, frame.source = frame.source, None
+        frame.kept, frame.made = False, None
 
     # ---- sorted
 
     def ranges(self, frame: Frame, by: Sequence[str], within: Sequence[str], take: Take) -> list[Any]:
         """Sorts all rows; a task for each range of them. Rows whose ``by`` is equal are in one range, also where they are many:
         a task fetches its rows block by block. A frame without rows is one range without rows."""
-        blocks, told = self._sorted(frame, by, within)
-        return self._taken(take, frame.schema, by, blocks, ranges_of(told) or [[]])
+        return self._taken(frame, by, within, take, borders_of)
 
     def groups(self, frame: Frame, by: str, count: int, within: Sequence[str], take: Take) -> list[Any]:
         """A task for each number from 0 to ``count - 1``, which fetches its rows block by block."""
-        blocks, told = self._sorted(frame, [by], within)
-        return self._taken(take, frame.schema, [by], blocks, groups_of(told, count))
+        return self._taken(frame, [by], within, take, lambda _: [(number,) for number in range(count)], begin=(-1,))
 
-    def _taken(self, take: Take, schema: pa.Schema, by: Sequence[str], blocks: list[Any], all_pieces: list[list[Piece]]) -> list[Any]:
-        with one_line():
-            remote = self._remote(partial(taken, take, schema, list(by)))
-            return gathered([remote.remote(at, [blocks[piece.block] for piece in pieces], packed(pieces)) for at, pieces in enumerate(all_pieces)])
+    def _taken(self, frame: Frame, by: Sequence[str], within: Sequence[str], take: Take, borders_of_all: Borders, begin: Values | None = None) -> list[Any]:
+        """A task for the rows up to each border. Borders stay the same where a node died and rows are sorted again."""
+        borders: list[Values] = []
+        results: dict[int, Any] = {}
 
-    def _sorted(self, frame: Frame, by: Sequence[str], within: Sequence[str]) -> tuple[list[Any], list[Any]]:
+        def attempt() -> list[Any]:
+            there = nodes()
+            blocks, told = self._sorted(frame, by, within)
+            borders[:] = borders or borders_of_all(told)
+            remote = self._remote(partial(taken, take, frame.schema, list(by)))
+            wanted = [at for at in range(max(1, len(borders)) if begin is None else len(borders)) if at not in results]
+            pieces = [pieces_of(told, borders[at - 1] if at else begin, borders[at]) if borders else [] for at in wanted]
+            refs = [remote.remote(at, [blocks[piece.block] for piece in some], packed(some)) for at, some in zip(wanted, pieces)]
+            try:
+                results.update(zip(wanted, gathered(refs, there)))
+            except NodeLost as lost:
+                results.update((wanted[place], result) for place, result in lost.results.items())
+                raise
+            return [results[at] for at in sorted(results)]
+
+        return self._tried(frame, attempt)
+
+    def _sorted(self, frame: Frame, by: Sequence[str], within: Sequence[str]) -> tuple[list[Any], list[tuple[Values, Values]]]:
         """Blocks of all rows in this order, and the first and last values of ``by`` in each."""
-        dataset = self._made(frame).dataset
-        with self._working():
-            if not dataset.count():
-                return [], []
-            wanted, there = self._partitions(dataset.size_bytes()), dataset.num_blocks()
-            if not wanted <= there <= 4 * wanted:  # Ray sorts into as many partitions as there are blocks
-                dataset = dataset.repartition(wanted)
-            dataset = dataset.sort(list(dict.fromkeys((*by, *within)))).materialize()
-            blocks = [ref for bundle in dataset.iter_internal_ref_bundles() for ref, rows in _blocks_of(bundle) if rows]
-            remote = self._remote(ends)
-            return blocks, gathered([remote.remote(block, list(by)) for block in blocks])
+        there = nodes()
+        dataset = self._made(frame)
+        if not dataset.count():
+            return [], []
+        wanted, has = self._partitions(dataset.size_bytes()), dataset.num_blocks()
+        if not wanted <= has <= 4 * wanted:  # Ray sorts into as many partitions as there are blocks
+            dataset = dataset.repartition(wanted)
+        dataset = dataset.sort(list(dict.fromkeys((*by, *within)))).materialize()
+        blocks = [ref for bundle in dataset.iter_internal_ref_bundles() for ref, rows in _blocks_of(bundle) if rows]
+        remote = self._remote(ends)
+        return blocks, gathered([remote.remote(block, list(by)) for block in blocks], there)
 
     # ---- datasets
 
@@ -197,19 +235,36 @@ class RayCluster:
         with one_line(), self._ray.data.DataContext.current(self._context), _quiet(not self._progress):
             yield
 
-    def _made(self, frame: Frame) -> Frame:
-        """The same rows, in blocks that are there."""
-        if isinstance(frame.dataset, self._ray.data.dataset.MaterializedDataset):
-            return frame
+    def _tried(self, frame: Frame, attempt: Callable[[], Any]) -> Any:
+        """What ``attempt`` gives. Where a node dies meanwhile, all that ``frame`` is made of is made anew: blocks that came of an
+        exchange of rows Ray does not make again, and who wants one waits."""
         with self._working():
-            return replace(frame, dataset=frame.dataset.materialize())
+            while True:
+                there = nodes()
+                try:
+                    return attempt()
+                except NodeLost:
+                    pass
+                except Exception as error:
+                    if not isinstance(as_ours(error), PeerDiedError) or there <= nodes():
+                        raise
+                frame.forget()
 
-    def _empty(self, schema: pa.Schema) -> Frame:
-        with self._working():
-            return Frame(self._ray.data.from_arrow(schema.empty_table()), schema)
+    def _of(self, frame: Frame) -> Any:
+        """A dataset with the rows of a frame."""
+        return self._made(frame) if frame.kept else frame.make()
 
-    def _like(self, frame: Frame, schema: pa.Schema) -> Frame:
-        return Frame(self._mapped(frame.dataset, partial(like, schema=schema)), schema)
+    def _made(self, frame: Frame) -> Any:
+        """The same, in blocks that are there."""
+        if frame.made is not None:
+            return frame.made
+        made = frame.make().materialize()
+        if frame.kept:
+            frame.made = made
+        return made
+
+    def _none(self, schema: pa.Schema) -> Any:
+        return self._ray.data.from_arrow(schema.empty_table())
 
     def _mapped(self, dataset: Any, function: Callable[[pa.Table], Any]) -> Any:
         # Ray Data tries its tasks again without end. That it can be told otherwise is to go with Ray 2.64, as a warning says.

@@ -6,7 +6,8 @@ blocks, which its task fetches one behind the other: neither has to fit into mem
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,42 +28,30 @@ class Piece:
 
     Attributes:
         block: its number.
-        equal: rows of these values alone; None: all.
-        behind: the rows behind those of these values, which are the block's first.
+        behind: rows of greater values alone; None: all.
+        until: rows of these and lesser values alone; None: all.
     """
 
     block: int
-    equal: Values | None = None
     behind: Values | None = None
+    until: Values | None = None
 
 
 def ends(table: pa.Table, by: Sequence[str]) -> tuple[Values, Values]:
     """On a worker: the values of a block's first row, and of its last."""
-    first, last = table.slice(0, 1), table.slice(table.num_rows - 1)
-    return tuple(first[name][0].as_py() for name in by), tuple(last[name][0].as_py() for name in by)
+    row = _rows_of(table, by)
+    return row(0), row(table.num_rows - 1)
 
 
-def ranges_of(blocks: Sequence[tuple[Values, Values]]) -> list[list[Piece]]:
-    """Ranges of sorted blocks, of which the first and last values are told: a range for each, but for those that go on with
-    what the last one began. Rows that are equal are in one range, the first that has them."""
-    ranges: list[list[Piece]] = []
-    before: Values | None = None
-    for at, (first, last) in enumerate(blocks):
-        if first == before:
-            ranges[-1].append(Piece(at, equal=first))
-        if last != before:
-            ranges.append([Piece(at, behind=before if first == before else None)])
-        before = last
-    return ranges
+def borders_of(blocks: Sequence[tuple[Values, Values]]) -> list[Values]:
+    """The last values of each range, of blocks whose first and last values are told: a range for each block, but for those that
+    have nothing but what an earlier one ends with. Rows that are equal are in one range."""
+    return list(dict.fromkeys(last for _, last in blocks))
 
 
-def groups_of(blocks: Sequence[tuple[Values, Values]], count: int) -> list[list[Piece]]:
-    """The groups 0, 1, ... of blocks that are sorted by their number, with none for those without rows."""
-    groups: list[list[Piece]] = [[] for _ in range(count)]
-    for at, ((first,), (last,)) in enumerate(blocks):
-        for number in range(max(first, 0), min(last + 1, count)):
-            groups[number].append(Piece(at, equal=(number,)))
-    return groups
+def pieces_of(blocks: Sequence[tuple[Values, Values]], behind: Values | None, until: Values) -> list[Piece]:
+    """The rows of values behind ``behind``, up to ``until``."""
+    return [Piece(at, behind, until) for at, (first, last) in enumerate(blocks) if first <= until and (behind is None or last > behind)]
 
 
 def taken(take: Take, schema: pa.Schema, by: Sequence[str], number: int, refs: list[Any], pieces: bytes) -> Any:
@@ -81,20 +70,16 @@ def _batches(schema: pa.Schema, by: Sequence[str], refs: list[Any], pieces: list
 
 
 def _rows(table: pa.Table, by: Sequence[str], piece: Piece) -> pa.Table:
-    values = piece.behind if piece.equal is None else piece.equal
-    if values is None:
-        return table
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    places, row = range(table.num_rows), _rows_of(table, by)
+    begin = 0 if piece.behind is None else bisect_right(places, piece.behind, key=row)
+    end = table.num_rows if piece.until is None else bisect_right(places, piece.until, key=row)
+    return table.slice(begin, end - begin)
 
-    same: Any = None
-    for name, value in zip(by, values):
-        here = pc.equal(table[name], pa.scalar(value, table.schema.field(name).type))
-        same = here if same is None else pc.and_(same, here)
-    begin, many = pc.index(same, True).as_py(), pc.sum(same).as_py() or 0
-    if piece.equal is None:
-        return table.slice(begin + many)
-    return table.slice(begin, many) if many else table.slice(0, 0)
+
+def _rows_of(table: pa.Table, by: Sequence[str]) -> Callable[[int], Values]:
+    """The values of a row. Python orders texts by their code points, which is the order of their UTF-8."""
+    columns = [table[name] for name in by]
+    return lambda at: tuple(column[at].as_py() for column in columns)
 
 
 def like(table: pa.Table, schema: pa.Schema) -> pa.Table:
