@@ -9,8 +9,10 @@ import os
 from typing import Any
 
 from hopfeed.ray.engine import RayCluster
+from hopfeed.ray.results import read_results
+from hopfeed.ray.servers import Servers, Share, servers, start_servers, stop_servers
 
-__all__ = ["RayCluster", "import_tables"]
+__all__ = ["RayCluster", "Servers", "Share", "import_tables", "read_results", "servers", "start_servers", "stop_servers"]
 
 
 def import_tables(description: Any, out: str | os.PathLike[str], **options: Any) -> Any:
