@@ -16,8 +16,8 @@ from hopfeed.ray.errors import AS_RAISED, MARK, as_ours, require_ray
 from hopfeed.version import __version__
 
 RETRIES = 4  # of a task whose worker or node died; what it raises itself is not tried again, since it would be raised again
-_LOOKED_AT_EACH, _STALLED = 1.0, 10.0  # seconds
-_ENDED_WITHIN = 10.0  # seconds that running tasks have to end once one has failed
+_AHEAD = 2  # tasks that are begun, for each that can run
+_LOOKED_AT_EACH, _COMES_WITHIN, _END_WITHIN = 2.0, 20.0, 10.0  # seconds
 
 
 def shipped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,7 +89,7 @@ def called(task: Callable[[Any], Any], text: bytes) -> Any:
 
 
 class NodeLost(Exception):
-    """A node died, and tasks that want what lay on it may wait for ever.
+    """A node died that had what tasks want.
 
     Attributes:
         results: of those that have ended, by their place.
@@ -107,47 +107,57 @@ def nodes() -> set[str]:
     return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
-def gathered(refs: Sequence[Any], there: set[str] | None = None) -> list[Any]:
-    """What tasks give, in their order. The first one that fails ends the others.
+def fetched(ref: Any, there: set[str]) -> Any:
+    """On a worker: an object, which nodes of ``there`` have. Ray may wait for ever for what a node had that died.
+
+    Raises:
+        PeerDiedError: such a node died, and the object does not come.
+    """
+    import ray
+
+    since: float | None = None  # that one is known to be dead
+    while True:
+        try:
+            return ray.get(ref, timeout=_LOOKED_AT_EACH)
+        except ray.exceptions.GetTimeoutError:
+            if there <= nodes():
+                continue
+            since = since or time.monotonic()
+            if time.monotonic() - since > _COMES_WITHIN:
+                raise PeerDiedError("a node of Ray died (its raylet is lost), and rows with it, which do not come again") from None
+
+
+def gathered(calls: Sequence[Callable[[], Any]], slots: int, there: set[str] | None = None) -> list[Any]:
+    """What tasks give, in their order. Once one has failed no more begin, and those that run have some seconds to end.
+
+    Tasks are begun as others end, and never taken back: ray.cancel() may abort the process that calls it.
 
     Args:
+        calls: each begins a task and gives its reference.
         there: nodes that have what the tasks want.
 
     Raises:
         Error: what a task raised.
-        NodeLost: one of the nodes died, and no task has ended since.
+        NodeLost: one of the nodes died, and a task misses what it had.
     """
     import ray
 
-    waiting, results = {ref: at for at, ref in enumerate(refs)}, dict[int, Any]()
-    moved = time.monotonic()
-    try:
-        while waiting:
-            for ref in ray.wait(list(waiting), num_returns=1, timeout=_LOOKED_AT_EACH)[0]:
-                results[waiting[ref]] = ray.get(ref)
-                del waiting[ref]
-                moved = time.monotonic()
-            if there is not None and time.monotonic() - moved > _STALLED and not there <= nodes():
-                raise NodeLost(results)
-    except BaseException as error:
-        lost = isinstance(error, NodeLost) or (there is not None and not there <= nodes() and isinstance(as_ours(error), PeerDiedError))
-        _end(list(waiting), at_once=lost)
-        if lost:
-            raise NodeLost(results) from None
-        if isinstance(error, Exception):
-            raise as_ours(error) from None
-        raise
-    return [results[at] for at in range(len(refs))]
-
-
-def _end(refs: list[Any], at_once: bool) -> None:
-    """Takes tasks back that have not begun, and waits for those that have, so that nobody writes behind the error."""
-    import ray
-
-    try:
-        for ref in refs:
-            ray.cancel(ref, force=at_once, recursive=True)
-        if refs:
-            ray.wait(refs, num_returns=len(refs), timeout=_ENDED_WITHIN, fetch_local=False)
-    except Exception:  # of Ray, which may be what failed
-        pass
+    waiting, results, begun, lost = dict[Any, int](), dict[int, Any](), 0, False
+    while waiting or (begun < len(calls) and not lost):
+        while begun < len(calls) and len(waiting) < _AHEAD * slots and not lost:
+            waiting[calls[begun]()] = begun
+            begun += 1
+        for ref in ray.wait(list(waiting), num_returns=1)[0]:
+            at = waiting.pop(ref)
+            try:
+                results[at] = ray.get(ref)
+            except Exception as error:
+                ours = as_ours(error)
+                if there is None or not isinstance(ours, PeerDiedError) or there <= nodes():
+                    if waiting:
+                        ray.wait(list(waiting), num_returns=len(waiting), timeout=_END_WITHIN, fetch_local=False)
+                    raise ours from None
+                lost = True
+    if lost:
+        raise NodeLost(results)
+    return [results[at] for at in range(len(calls))]

@@ -106,7 +106,7 @@ class RayCluster:
         """One task for each item; what they give comes back in the order of the items."""
         with one_line():
             remote = self._remote(partial(called, task), scheduling_strategy="SPREAD")
-            return gathered([remote.remote(packed(item)) for item in items])
+            return gathered([partial(remote.remote, packed(item)) for item in items], self.slots)
 
     def _remote(self, function: Callable[..., Any], **options: Any) -> Any:
         return self._ray.remote(shipped(function)).options(num_cpus=1, max_retries=RETRIES, retry_exceptions=False, **options)
@@ -200,12 +200,12 @@ class RayCluster:
             there = nodes()
             blocks, told = self._sorted(frame, by, within)
             borders[:] = borders or borders_of_all(told)
-            remote = self._remote(partial(taken, take, frame.schema, list(by)))
+            remote = self._remote(partial(taken, take, frame.schema, list(by), there))
             wanted = [at for at in range(max(1, len(borders)) if begin is None else len(borders)) if at not in results]
             pieces = [pieces_of(told, borders[at - 1] if at else begin, borders[at]) if borders else [] for at in wanted]
-            refs = [remote.remote(at, [blocks[piece.block] for piece in some], packed(some)) for at, some in zip(wanted, pieces)]
+            calls = [partial(remote.remote, at, [blocks[piece.block] for piece in some], packed(some)) for at, some in zip(wanted, pieces)]
             try:
-                results.update(zip(wanted, gathered(refs, there)))
+                results.update(zip(wanted, gathered(calls, self.slots, there)))
             except NodeLost as lost:
                 results.update((wanted[place], result) for place, result in lost.results.items())
                 raise
@@ -224,8 +224,8 @@ class RayCluster:
             dataset = dataset.repartition(wanted)
         dataset = dataset.sort(list(dict.fromkeys((*by, *within)))).materialize()
         blocks = [ref for bundle in dataset.iter_internal_ref_bundles() for ref, rows in _blocks_of(bundle) if rows]
-        remote = self._remote(ends)
-        return blocks, gathered([remote.remote(block, list(by)) for block in blocks], there)
+        remote = self._remote(partial(ends, list(by), there))
+        return blocks, gathered([partial(remote.remote, [block]) for block in blocks], self.slots, there)
 
     # ---- datasets
 

@@ -110,6 +110,12 @@ class Watcher:
         """The process of the program, how often it was started, and this process."""
         return {"program": self._process.pid if self._process else 0, "starts": self._starts, "actor": os.getpid()}
 
+    def node(self) -> str:
+        """The node of Ray that this is on."""
+        import ray
+
+        return str(ray.get_runtime_context().get_node_id())
+
     def stop(self, grace: float) -> None:
         """SIGTERM, with which it delivers what it has promised, and once ``grace`` seconds are over SIGKILL."""
         self._ending.set()

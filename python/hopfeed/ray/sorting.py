@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hopfeed.ray.calls import unpacked
+from hopfeed.ray.calls import fetched, unpacked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,8 +37,9 @@ class Piece:
     until: Values | None = None
 
 
-def ends(table: pa.Table, by: Sequence[str]) -> tuple[Values, Values]:
-    """On a worker: the values of a block's first row, and of its last."""
+def ends(by: Sequence[str], there: set[str], refs: list[Any]) -> tuple[Values, Values]:
+    """On a worker: the values of a block's first row, and of its last. Nodes of ``there`` have the block."""
+    table = fetched(refs[0], there)
     row = _rows_of(table, by)
     return row(0), row(table.num_rows - 1)
 
@@ -54,18 +55,19 @@ def pieces_of(blocks: Sequence[tuple[Values, Values]], behind: Values | None, un
     return [Piece(at, behind, until) for at, (first, last) in enumerate(blocks) if first <= until and (behind is None or last > behind)]
 
 
-def taken(take: Take, schema: pa.Schema, by: Sequence[str], number: int, refs: list[Any], pieces: bytes) -> Any:
-    """On a worker: calls ``take`` with the rows of these (packed) pieces; ``refs`` are their blocks."""
-    return take(number, _batches(schema, by, refs, unpacked(pieces)))
+def taken(take: Take, schema: pa.Schema, by: Sequence[str], there: set[str], number: int, refs: list[Any], pieces: bytes) -> Any:
+    """On a worker: calls ``take`` with the rows of these (packed) pieces; ``refs`` are their blocks,
+    which nodes of ``there`` have."""
+    return take(number, _batches(schema, by, there, refs, unpacked(pieces)))
 
 
-def _batches(schema: pa.Schema, by: Sequence[str], refs: list[Any], pieces: list[Piece]) -> Iterator[pa.RecordBatch]:
+def _batches(schema: pa.Schema, by: Sequence[str], there: set[str], refs: list[Any], pieces: list[Piece]) -> Iterator[pa.RecordBatch]:
     import ray
 
     for at, piece in enumerate(pieces):
         if at + 1 < len(refs):  # comes meanwhile
             ray.wait(refs[at + 1 : at + 2], timeout=0, fetch_local=True)
-        rows = like(_rows(ray.get(refs[at]), by, piece), schema)
+        rows = like(_rows(fetched(refs[at], there), by, piece), schema)
         yield from (batch for batch in rows.to_batches(max_chunksize=_BATCH_ROWS) if batch.num_rows)
 
 
