@@ -9,7 +9,34 @@ from typing import Any
 
 import pyarrow as pa
 
-Rows = Callable[[], pa.Table]
+from hopfeed.tables.engine import Engine
+from hopfeed.tables.job import Job
+
+
+
+class Rows:
+    """A table of the cluster's."""
+
+    def __init__(self, make: Callable[[], pa.Table]) -> None:
+        self._make = make
+
+    def __call__(self) -> pa.Table:
+        return self._make()
+
+
+def movable(task: Callable[..., Any]) -> Callable[..., Any]:
+    """The task, which has nothing of the driver's with it: another machine could not have that."""
+    held = [task]
+    while held:
+        one = held.pop()
+        assert not isinstance(one, (Rows, LocalCluster, Job, Engine)), f"{task.__qualname__} holds a {type(one).__name__}"
+        if callable(one):
+            held += [cell.cell_contents for cell in getattr(one, "__closure__", None) or ()]
+        elif isinstance(one, dict):
+            held += one.values()
+        elif isinstance(one, (list, tuple)):
+            held += one
+    return task
 
 
 class LocalCluster:
@@ -27,6 +54,7 @@ class LocalCluster:
         self._ranges, self._random, self._twice = ranges, random.Random(seed), twice
 
     def tasks(self, items: Sequence[Any], task: Callable[[Any], Any]) -> list[Any]:
+        movable(task)
         if self._twice:
             for item in items:
                 task(item)
@@ -39,13 +67,14 @@ class LocalCluster:
                 assert batch.schema.names == schema.names and batch.schema.types == schema.types, (batch.schema, schema)
             return pa.Table.from_batches(batches, schema)
 
-        return made
+        movable(read)
+        return Rows(made)
 
     def union(self, frames: Sequence[Rows]) -> Rows:
-        return lambda: pa.concat_tables([frame() for frame in frames])
+        return Rows(lambda: pa.concat_tables([frame() for frame in frames]))
 
     def select(self, frame: Rows, columns: Sequence[str]) -> Rows:
-        return lambda: frame().select(list(columns))
+        return Rows(lambda: frame().select(list(columns)))
 
     def join(self, left: Rows, right: Rows, on: str, how: str = "inner") -> Rows:
         def made() -> pa.Table:
@@ -54,18 +83,18 @@ class LocalCluster:
             joined = one.join(other, on, join_type="left outer" if how == "left" else "inner")
             return joined.select([*one.schema.names, *(name for name in other.schema.names if name != on)])
 
-        return made
+        return Rows(made)
 
     def sums(self, frame: Rows, by: Sequence[str], columns: Sequence[str]) -> Rows:
         def made() -> pa.Table:
             found = frame().group_by(list(by)).aggregate([(name, "sum") for name in columns])
             return found.select([*by, *(f"{name}_sum" for name in columns)]).rename_columns([*by, *columns])
 
-        return made
+        return Rows(made)
 
     def kept(self, frame: Rows) -> Rows:
         table = frame()
-        return lambda: table
+        return Rows(lambda: table)
 
     def let_go(self, frame: Rows) -> None:
         pass
@@ -90,6 +119,7 @@ class LocalCluster:
         return self._taken(list(enumerate(tables)), take)
 
     def _taken(self, tables: list[tuple[int, pa.Table]], take: Any) -> list[Any]:
+        movable(take)
         if self._twice:
             for number, table in tables:
                 take(number, iter(table.to_batches(self._random.randint(1, 500))))

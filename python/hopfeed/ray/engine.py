@@ -134,6 +134,13 @@ class RayCluster:
 
         return Frame(schema, make, frames)
 
+    def select(self, frame: Frame, columns: Sequence[str]) -> Frame:
+        """The same rows with these columns alone."""
+        import pyarrow as pa
+
+        schema = pa.schema([frame.schema.field(name) for name in columns])
+        return Frame(schema, lambda: self._mapped(self._of(frame), partial(like, schema=schema)), [frame])
+
     def join(self, left: Frame, right: Frame, on: str, how: str = "inner") -> Frame:
         """``inner`` or ``left``; the columns of ``left``, and those of ``right`` without ``on``."""
         import pyarrow as pa

@@ -117,6 +117,10 @@ class SparkCluster:
             whole = whole.unionByName(frame.data)
         return Table(whole, sum(frame.pieces for frame in frames))
 
+    def select(self, frame: Table, columns: Sequence[str]) -> Table:
+        """See ``Cluster.select``."""
+        return Table(frame.data.select(*map(_column, columns)), frame.pieces)
+
     def join(self, left: Table, right: Table, on: str, how: str = "inner") -> Table:
         """See ``Cluster.join``. The columns of ``left``, in its order, then the others of ``right``."""
         if how not in ("inner", "left"):

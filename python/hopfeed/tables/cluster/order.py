@@ -61,10 +61,11 @@ def make_order(job: ClusterJob, number: int, counts: Stage, assigned: Source | N
     plan, parts = job.plan.nodes[number], job.options.parts
     ends = [i for i, one in enumerate(job.plan.edges) if job.plan.ends(one)[1] == number]
     cut = assign.of_nodes(job, number, assigned)
+    by_id, by_hash = cut if isinstance(cut, Path) else None, parts if cut is None else 1
 
     def make(folder: Path) -> dict[str, Any]:
         schema = _ordered_schema(plan, ends)
-        frame = job.rows(_with_bases(job, number, counts, ends), _read(job.plan, number, ends, parts, job.options.seed, cut, schema), schema)
+        frame = job.rows(_with_bases(job, number, counts, ends), _read(job.plan, number, ends, by_hash, job.options.seed, by_id, schema), schema)
         if assigned is not None:
             frame = job.cluster.join(frame, cut, "key")
 
@@ -94,10 +95,10 @@ def _with_bases(job: ClusterJob, number: int, counts: Stage, ends: Sequence[int]
     return found
 
 
-def _read(plan: Plan, number: int, ends: Sequence[int], parts: int, seed: int, cut: Any, schema: pa.Schema) -> Any:
-    """What reads nodes with their edges."""
+def _read(plan: Plan, number: int, ends: Sequence[int], parts: int, seed: int, by_id: Path | None, schema: pa.Schema) -> Any:
+    """What reads nodes with their edges. ``parts``: into so many they go by the hash of their keys, unless ``by_id`` has their partitions."""
     leave = [i for i, one in enumerate(plan.edges) if plan.ends(one)[0] == number]
-    nodes, by_id = plan.nodes[number], cut if isinstance(cut, Path) else None
+    nodes = plan.nodes[number]
 
     def read(item: tuple[Part, dict[int, int]]) -> Iterator[pa.RecordBatch]:
         part, before = item[0], dict(item[1])
@@ -108,7 +109,7 @@ def _read(plan: Plan, number: int, ends: Sequence[int], parts: int, seed: int, c
             degree = sum((edge_counts(plan, one, values)[0] for one in leave), np.zeros(len(batch), np.int64))
             if cut_of is not None:
                 where = cut_of[ids].astype(np.int64)
-            elif parts > 1 and cut is None:
+            elif parts > 1:
                 where = (hashes_of(nodes, batch.column("key"), seed) % np.uint64(parts)).astype(np.int64)
             else:
                 where = np.zeros(len(batch), np.int64)
