@@ -20,7 +20,7 @@ if [[ -z $venv ]]; then
     mkdir -p "$root/build/engines"
     require_space "$root/build/engines" 2 "the virtual environment of Spark and Ray"
     say "Installing Spark and Ray into build/engines/venv, about 1 GB"
-    python3 -m venv "$venv" && run "$venv/bin/pip" install -q -r "$tests/requirements.txt" || die "the packages of $tests/requirements.txt could not be installed"
+    { /usr/bin/python3 -m venv "$venv" && run "$venv/bin/pip" install -q -r "$tests/requirements.txt"; } || die "the packages of $tests/requirements.txt could not be installed"
     cp "$tests/requirements.txt" "$venv/installed.txt"
   fi
 fi

@@ -9,6 +9,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -293,6 +294,16 @@ def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(InvalidError, match=r"pip install 'hopfeed\[spark\]'"):
         SparkCluster(None)
+
+
+def test_import_tables_is_the_clusters_import_with_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    import hopfeed.spark
+
+    importing = ModuleType("importing")
+    importing.import_tables = lambda *given, **options: (given, options)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "hopfeed.tables.cluster.importing", importing)
+    (cluster, *given), options = hopfeed.spark.import_tables(spark, "shop.json", "out", parts=3)
+    assert isinstance(cluster, hopfeed.spark.SparkCluster) and (given, options) == (["shop.json", "out"], {"parts": 3})
 
 
 def test_the_users_session_stays_as_it_is(spark: SparkSession, cluster: SparkCluster) -> None:

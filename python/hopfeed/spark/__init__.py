@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from hopfeed.spark.engine import SparkCluster
@@ -31,7 +32,7 @@ def import_tables(spark: SparkSession, description: str | os.PathLike[str] | Map
     Raises:
         InvalidError: what is wrong with the description, an option or a row, in one line; and others of hopfeed's errors.
     """
-    cluster = SparkCluster(spark)
-    from hopfeed.tables.cluster.importing import import_tables as import_on
+    with closing(SparkCluster(spark)) as cluster:
+        from hopfeed.tables.cluster.importing import import_tables as import_on
 
-    return import_on(cluster, description, out, **options)
+        return import_on(cluster, description, out, **options)

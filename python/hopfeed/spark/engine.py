@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -77,6 +77,13 @@ class SparkCluster:
         self._classic, self._slots = isinstance(spark, SparkSession), 0
         with _errors_as_lines():
             self._spark = _own_session(spark)
+
+    def close(self) -> None:
+        """Gives our session back, which a server of Spark Connect would hold for hours, and a client ask for when it ends."""
+        if not self._classic and not self._spark.client.is_closed:
+            with suppress(Exception):  # the server has gone
+                self._spark.client.release_session()
+            self._spark.client.close()
 
     @property
     def slots(self) -> int:

@@ -13,6 +13,9 @@ from hopfeed.errors import Error, InvalidError, NoSpaceError, VersionError, clas
 
 _MARK = "hopfeed-error:"
 _LONGEST = 600  # characters of a line that others wrote
+_OTHER_VERSION = re.compile(
+    r"No module named 'hopfeed\.|cannot import name '\w+' from 'hopfeed|attribute '[\w.]+' on <module 'hopfeed|module 'hopfeed[\w.]*' has no attribute"
+)
 _JAVA = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 
 
@@ -81,7 +84,7 @@ def _not_there(text: str) -> Error | None:
     """A worker process that could not read the task, since it lacks what the task is of."""
     if re.search(r"No module named 'hopfeed'", text):
         return InvalidError("a worker process has no hopfeed; install the driver's version on all machines: pip install 'hopfeed[tables]'")
-    if re.search(r"No module named 'hopfeed\.|cannot import name '\w+' from 'hopfeed|attribute '[\w.]+' on <module 'hopfeed|module 'hopfeed[\w.]*' has no attribute", text):
+    if _OTHER_VERSION.search(text):
         return VersionError("a worker process has another version of hopfeed than the driver; install the same version on all machines")
     return None
 
