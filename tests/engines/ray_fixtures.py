@@ -12,6 +12,7 @@ import pytest
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_health_check_period_ms", "500")  # a raylet that died is known to be dead sooner
 os.environ.setdefault("RAY_health_check_failure_threshold", "4")
+os.environ.setdefault("RAY_DATA_HASH_SHUFFLE_REDUCE_GET_TIMEOUT_S", "20")  # and so is what it takes along
 
 STORE = 150 << 20
 
@@ -48,7 +49,7 @@ class Machines:
         self.cluster.shutdown()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not of the session: each file that imports it has one of its own
 def _machines() -> Iterator[Machines]:
     import ray
 

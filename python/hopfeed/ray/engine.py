@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _PARTITION_BYTES, _LEAST_PARTITION_BYTES = 64 << 20, 1 << 20
 _BLOCKS_OF_A_STORE = 16  # that fit into the object store of a node
+_SHARDS_WITHIN = 300.0  # seconds that some of a partition's rows may take to come: those of a node that died may never do
 Borders = Callable[[Sequence[tuple[Values, Values]]], list[Values]]
 _HOW = {"inner": "inner", "left": "left_outer"}
 
@@ -93,6 +94,7 @@ class RayCluster:
             context = self._ray.data.DataContext.get_current().copy()
         context.enable_progress_bars = context.enable_operator_progress_bars = self._progress
         context.raise_original_map_exception = True
+        context.hash_shuffle_reduce_get_timeout_s = min(context.hash_shuffle_reduce_get_timeout_s, _SHARDS_WITHIN)
         if store:
             block = max(_LEAST_PARTITION_BYTES, store // _BLOCKS_OF_A_STORE)
             context.target_max_block_size = min(context.target_max_block_size or block, block)

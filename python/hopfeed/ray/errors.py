@@ -23,6 +23,7 @@ _LOST = {
     "ObjectReconstructionFailedError": "rows were lost with a node of Ray (its raylet is lost), and could not be made again",
     "ObjectFetchTimedOutError": "rows of another node of Ray do not come; its raylet is lost, or the network between",
 }
+_LOST["GetTimeoutError"] = _LOST["ObjectFetchTimedOutError"]
 _FULL = ("OutOfMemoryError", "ObjectStoreFullError", "OutOfDiskError")
 
 
