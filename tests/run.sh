@@ -18,9 +18,12 @@ Usage: tests/run.sh [PART... | all | change]
   gpus          the kernels compile for sm_80, sm_90, sm_100 and sm_120, and as PTX; skipped where nvcc is not
   python        the wheel, as pip makes it: with NumPy alone, with torch and PyG, its lifetimes under AddressSanitizer, its examples
   fuzz          the readers of datasets, batches, frames, logins, specs, questions about state and results, and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
+  engines       imports by Spark and by Ray on clusters of two workers each, servers and trainers on Ray; installs both (about 1 GB) and
+                wants Java 17 and the package of release; runs only when asked for
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
-Without PART release and determinism run: what shows that this build can be trusted on this machine. all: all parts but dev.
+Without PART release and determinism run: what shows that this build can be trusted on this machine. all: all parts but engines
+and dev.
 change: the same, without what other tests show as well (tests/README.md), for .ci/run. Reports lie in build/results/<part>:
 ctest.xml, gtest/*.xml.
   --help    this text
@@ -30,7 +33,7 @@ HELP
 parts=() left_out=()
 for argument in "$@"; do
   case $argument in
-    release | determinism | lint | asan | tsan | gpus | fuzz | python | dev) parts+=("$argument") ;;
+    release | determinism | lint | asan | tsan | gpus | fuzz | python | engines | dev) parts+=("$argument") ;;
     all) parts+=(release determinism lint asan tsan gpus fuzz python) ;;
     change)
       parts+=(release determinism lint asan tsan gpus fuzz python)
@@ -126,6 +129,7 @@ for part in "${parts[@]}"; do
     determinism) compare_builds "$folder" ;;
     lint) lint_sources "$folder" ;;
     python) run tests/python/test_package.sh "$folder" ;;
+    engines) run tests/engines/run.sh --junitxml "$folder/ctest.xml" ;;
     gpus) run tests/gpu/compile_kernels.py "$folder" ;;
     fuzz) fuzz_targets "$folder" ;;
     *) run_tests "$part" "$folder" ;;

@@ -21,6 +21,9 @@ if [[ -z $venv ]]; then
     require_space "$root/build/engines" 2 "the virtual environment of Spark and Ray"
     say "Installing Spark and Ray into build/engines/venv, about 1 GB"
     { /usr/bin/python3 -m venv "$venv" && run "$venv/bin/pip" install -q -r "$tests/requirements.txt"; } || die "the packages of $tests/requirements.txt could not be installed"
+    # Torch and PyG for the test of ray_train.py, behind what lies here: those of scripts/setup.sh, where they are.
+    ours=("$root"/.venv/lib/python3*/site-packages)
+    [[ ! -d ${ours[0]}/torch ]] || echo "${ours[0]}" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch_of_setup.pth"
     cp "$tests/requirements.txt" "$venv/installed.txt"
   fi
 fi

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch_geometric")
+pytest.importorskip("torch_geometric", reason="torch and torch-geometric are not in this environment; scripts/setup.sh installs them into .venv")
 
 from hopfeed.programs import program
 
