@@ -25,6 +25,7 @@ from hopfeed.tables import import_tables  # noqa: E402
 from hopfeed.tables.cluster import importing  # noqa: E402
 from local_cluster import LocalCluster  # noqa: E402
 from made_tables import Shop, make_shop, write_shop  # noqa: E402
+from hopfeed.tables.work import Work  # noqa: E402
 from object_store import object_store  # noqa: E402
 
 
@@ -192,3 +193,18 @@ def test_tables_in_an_object_store(tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table({"id": list(range(1000)), "x": [i / 2 for i in range(1000)]}), rows)
     with object_store(rows.getvalue()) as store:
         both_ways(tmp_path, {"name": "g", "nodes": [{"name": "n", "table": store.url("who:s3cret@"), "key": "id", "attrs": ["x"]}], "edges": []}, parts=2)
+
+
+def test_a_task_that_still_writes_when_all_is_done_costs_nothing(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfeed.tables.cluster.importing._PAUSE", 0.01)
+    remove, left = Work.remove, [1, 2, 3]
+
+    def removed(self: Work) -> None:
+        if left:
+            left.pop()
+            raise OSError(39, "Directory not empty")
+        remove(self)
+
+    monkeypatch.setattr(Work, "remove", removed)
+    report = importing.import_tables(LocalCluster(), write_shop(shop, tmp_path), tmp_path / "out")
+    assert report["fingerprint"] and not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]

@@ -30,6 +30,7 @@ from hopfeed.tables.report import report, understood
 from hopfeed.tables.sources import Source, Sources
 from hopfeed.tables.work import Work
 
+_TRIES, _PAUSE = 10, 1.0  # seconds
 PathLike = Union[str, "os.PathLike[str]"]
 
 
@@ -97,8 +98,18 @@ def _run(job: ClusterJob, description: Description, sources: Sources, like: Path
     target.parent.mkdir(parents=True, exist_ok=True)
     fingerprint = _core.finish_dataset(text, str(target), folders, f"hopfeed.{job.cluster.name.lower()}.import_tables", overwrite, columns_of(description))
     told = report(job, target, fingerprint, folders, time.monotonic() - began)
-    job.work.remove()
+    _remove(job)
     return told
+
+
+def _remove(job: ClusterJob) -> None:
+    """Removes the stages. A task that is tried twice may still write there, until the engine has ended it."""
+    for _ in range(_TRIES):
+        try:
+            return job.work.remove()
+        except OSError:
+            time.sleep(_PAUSE)
+    job.say(f"{job.work.folder} could not be removed: a task still writes there; remove it by hand")
 
 
 def _agreed(job: ClusterJob, description: Description, sources: Sources, like: Path | None) -> Source | None:
