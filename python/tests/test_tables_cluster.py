@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import uuid
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ pytest.importorskip("duckdb", reason="the extra [tables] is not installed")
 pytest.importorskip("pyarrow.fs", reason="this pyarrow has no file systems")
 
 import pyarrow.csv  # noqa: E402
-import pyarrow.parquet  # noqa: E402
+import pyarrow.parquet  # noqa: E402, F401
 
 from cluster_ways import REFUSED, TAKEN, compared, described, files_of  # noqa: E402
-from hopfeed.errors import InvalidError  # noqa: E402
+from hopfeed.errors import InvalidError, NoSpaceError  # noqa: E402
 from hopfeed.tables import import_tables  # noqa: E402
 from hopfeed.tables.cluster import importing  # noqa: E402
 from local_cluster import LocalCluster  # noqa: E402
@@ -181,7 +180,8 @@ def test_a_driver_that_ended_goes_on_behind_its_last_stage(shop: Shop, tmp_path:
 def test_a_worker_that_does_not_see_the_folder_says_so(shop: Shop, tmp_path: Path) -> None:
     class Elsewhere(LocalCluster):
         def tasks(self, items: Any, task: Any) -> Any:
-            (tmp_path / ".out.import" / "import.json").unlink()
+            for mark in (tmp_path / ".out.import").glob("run-*"):
+                mark.unlink()
             return super().tasks(items, task)
 
     with pytest.raises(InvalidError, match=r"the worker on .* does not see .*/\.out\.import; give folders that all workers have at the same path"):
@@ -208,3 +208,175 @@ def test_a_task_that_still_writes_when_all_is_done_costs_nothing(shop: Shop, tmp
     monkeypatch.setattr(Work, "remove", removed)
     report = importing.import_tables(LocalCluster(), write_shop(shop, tmp_path), tmp_path / "out")
     assert report["fingerprint"] and not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def graph(folder: Path, table: Path | str, **node: Any) -> dict[str, Any]:
+    """One node type, of a table with the key ``id``."""
+    return {"name": "g", "nodes": [{"name": "n", "table": str(table), "key": "id", **node}], "edges": []}
+
+
+def test_a_driver_that_goes_on_with_more_workers_leaves_out_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfeed.tables.cluster.pieces._LEAST", 1)
+    (tmp_path / "e").mkdir()
+    pa.parquet.write_table(pa.table({"id": list(range(20))}), tmp_path / "n.parquet")
+    for i in range(12):
+        pa.parquet.write_table(pa.table({"s": [99 if i % 3 == 0 and k == i else k % 20 for k in range(30)], "d": [k * 7 % 20 for k in range(30)]}), tmp_path / "e" / f"{i:02}.parquet")
+    description = graph(tmp_path, tmp_path / "n.parquet")
+    description["edges"] = [{"src": "n", "rel": "to", "dst": "n", "table": str(tmp_path / "e"), "src_key": "s", "dst_key": "d"}]
+
+    def ended(line: str) -> None:
+        if "adding up" in line:
+            raise KeyboardInterrupt
+
+    cluster = LocalCluster()
+    cluster.slots = 1
+    with pytest.raises(KeyboardInterrupt):
+        importing.import_tables(cluster, description, tmp_path / "cluster", parts=2, dangling="drop", say=ended)
+    cluster.slots = 4
+    assert both_ways(tmp_path, description, cluster, parts=2, dangling="drop")["report"]["edge_types"]["n__to__n"]["dropped"] == 4
+
+
+def test_a_late_task_of_a_run_that_was_killed_changes_nothing(tmp_path: Path) -> None:
+    late = list[Any]()
+
+    class Killed(LocalCluster):
+        def ranges(self, frame: Any, by: Any, within: Any, take: Any) -> Any:
+            late.append(lambda: take(0, iter([pa.record_batch({"key": [7, 8, 9], "own": [1, 1, 1]})])))
+            raise KeyboardInterrupt
+
+    class Next(LocalCluster):
+        def ranges(self, *given: Any) -> Any:
+            found = super().ranges(*given)
+            if late:
+                with pytest.raises(InvalidError, match="does not see"):
+                    late.pop()()
+            return found
+
+    pa.parquet.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "n.parquet")
+    with pytest.raises(KeyboardInterrupt):
+        importing.import_tables(Killed(), graph(tmp_path, tmp_path / "n.parquet"), tmp_path / "cluster")
+    both_ways(tmp_path, graph(tmp_path, tmp_path / "n.parquet"), Next())
+    assert not late
+
+
+def test_files_of_other_columns_are_brought_to_those_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfeed.tables.cluster.pieces._LEAST", 1000)
+    monkeypatch.setattr("hopfeed.tables.cluster.pieces._MOST", 1000)
+    folder = tmp_path / "n"
+    for i, kind in enumerate((pa.int8(), pa.int32(), pa.float32(), pa.float64(), None)):
+        (folder / f"day=0{i}").mkdir(parents=True)
+        columns = {"id": list(range(i * 1000, i * 1000 + 1000))} | ({"v": pa.array([k % 100 for k in range(1000)]).cast(kind)} if kind else {})
+        pa.parquet.write_table(pa.table(columns), folder / f"day=0{i}" / "a.parquet")
+    (folder / "day=abc").mkdir()
+    pa.parquet.write_table(pa.table({"id": [-1], "v": [0.1]}), folder / "day=abc" / "a.parquet")
+    read = list[int]()
+    rows = LocalCluster.rows
+    monkeypatch.setattr(LocalCluster, "rows", lambda self, items, *rest: (read.append(len(items)), rows(self, items, *rest))[1])
+    both_ways(tmp_path, graph(tmp_path, folder, attrs=["v"], split={"column": "day"}), nulls="0")
+    assert max(read) > 6
+
+
+def test_a_column_that_is_called_as_duckdbs_own_is_only_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfeed.tables.cluster.pieces._LEAST", 100)
+    monkeypatch.setattr("hopfeed.tables.cluster.pieces._MOST", 100)
+    pa.parquet.write_table(pa.table({"id": list(range(500)), "file_row_number": list(range(500))}), tmp_path / "n.parquet")
+    both_ways(tmp_path, graph(tmp_path, tmp_path / "n.parquet", attrs=["file_row_number"]))
+
+
+@pytest.mark.parametrize("split", [{"fractions": {"train": 1e-9, "valid": 0.5}}, {"time": "at", "until": {"train": "2025-01-01", "valid": None}}, {"column": "fold"}])
+def test_a_split_without_a_node_is_told(tmp_path: Path, split: dict[str, Any]) -> None:
+    at = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]")
+    columns = {"id": list(range(4)), "y": [0, None, 1, None], "at": at, "fold": ["valid", "train", "valid", "train"]}
+    pa.parquet.write_table(pa.table(columns), tmp_path / "n.parquet")
+    dirt = both_ways(tmp_path, graph(tmp_path, tmp_path / "n.parquet", label="y", split=split))["report"]["dirt"]
+    assert {one["kind"] for one in dirt} & {"empty splits", "classes"}
+
+
+def test_rows_of_a_table_that_two_types_share_are_both_kept(tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "n.parquet")
+    pa.parquet.write_table(pa.table({"s": [1, 9, 3], "d": [2, 2, 8]}), tmp_path / "e.parquet")
+    description = graph(tmp_path, tmp_path / "n.parquet")
+    ends = {"src": "n", "dst": "n", "table": str(tmp_path / "e.parquet")}
+    description["edges"] = [ends | {"rel": "to", "src_key": "s", "dst_key": "d"}, ends | {"rel": "of", "src_key": "d", "dst_key": "s"}]
+    assert len(both_ways(tmp_path, description, dangling="drop", rejected=True)["rejected"]) == 4
+
+
+def test_wide_rows_are_handled_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = list[int]()
+    packed = importing.shards.packed.packed
+    monkeypatch.setattr("hopfeed.tables.cluster.packed.packed", lambda stored, batch, classes: (given.append(len(batch)), packed(stored, batch, classes))[1])
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(1024 * 9000, np.float32)), 1024)
+    pa.parquet.write_table(pa.table({"id": list(range(9000)), "x": values}), tmp_path / "n.parquet")
+    both_ways(tmp_path, graph(tmp_path, tmp_path / "n.parquet", features="x"), parts=2)
+    assert sum(given) == 9000 + 1 and max(given) <= 2048  # and the row of a node that no table has
+
+
+def test_edges_of_one_node_that_a_task_cannot_hold_say_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa.parquet.write_table(pa.table({"id": [1, 2]}), tmp_path / "n.parquet")
+    pa.parquet.write_table(pa.table({"s": [1] * 200_000, "d": [2] * 200_000, "v": np.random.default_rng(0).random(200_000)}), tmp_path / "e.parquet")
+    description = graph(tmp_path, tmp_path / "n.parquet")
+    description["edges"] = [{"src": "n", "rel": "to", "dst": "n", "table": str(tmp_path / "e.parquet"), "src_key": "s", "dst_key": "d", "attrs": ["v"]}]
+    with pytest.raises(InvalidError, match="task_memory is '1M'; a task needs 1024 MB at least"):
+        importing.import_tables(LocalCluster(), description, tmp_path / "out", task_memory="1M")
+    monkeypatch.setattr("hopfeed.tables.cluster.importing.LEAST_MEMORY", 1)
+    with pytest.raises(NoSpaceError, match="in-edges.*give more task_memory"):
+        importing.import_tables(LocalCluster(), description, tmp_path / "out", task_memory="1M")
+    importing.import_tables(LocalCluster(), description, tmp_path / "out", task_memory="64M")
+
+
+def test_times_of_sources_of_parallel_edges_without_attributes(tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table({"id": [0, 1, 2], "created.at": [5, 3, 9], "created_at": [1, 2, 3]}), tmp_path / "n.parquet")
+    pa.parquet.write_table(pa.table({"s": [0, 0, 2], "d": [1, 1, 1]}), tmp_path / "e.parquet")
+    description = graph(tmp_path, tmp_path / "n.parquet", times=["created.at", "created_at"])
+    description["edges"] = [{"src": "n", "rel": "to", "dst": "n", "table": str(tmp_path / "e.parquet"), "src_key": "s", "dst_key": "d", "times": ["created.at", "created_at"]}]
+    both_ways(tmp_path, description)
+
+
+def test_a_path_behind_a_link_leads_where_it_leads_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "far" / "inner").mkdir(parents=True)
+    (tmp_path / "near").mkdir()
+    (tmp_path / "near" / "link").symlink_to(tmp_path / "far" / "inner")
+    for folder, count in (("far", 3), ("near", 1)):
+        pa.parquet.write_table(pa.table({"id": list(range(count))}), tmp_path / folder / "n.parquet")
+    monkeypatch.chdir(tmp_path / "near")
+    assert both_ways(tmp_path, graph(tmp_path, "link/../n.parquet"))["report"]["node_types"]["n"]["nodes"] == 3
+
+
+def test_a_table_that_a_worker_has_not_is_told(tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "n.parquet")
+
+    class Elsewhere(LocalCluster):
+        def tasks(self, items: Any, task: Any) -> Any:
+            pa.parquet.write_table(pa.table({"id": list(range(50))}), tmp_path / "n.parquet")
+            return super().tasks(items, task)
+
+    with pytest.raises(InvalidError, match=r"n\.parquet has .* bytes for the driver, and the worker on .* sees one of .* bytes; all of them have to see the same tables"):
+        importing.import_tables(Elsewhere(), graph(tmp_path, tmp_path / "n.parquet"), tmp_path / "out")
+
+
+@pytest.mark.parametrize("case", ["texts", "own column", "folders", "widths", "missing", "twice"])
+def test_files_of_a_store_have_the_columns_of_the_table(tmp_path: Path, case: str) -> None:
+    """``file://`` is a store too."""
+    table, node, options = tmp_path / "v=7" / "t", dict[str, Any](), dict[str, Any]()
+    files: list[dict[str, Any]] = [{"id": [1, 2]}, {"id": [3, 4]}]
+    if case == "texts":
+        files, node = [{"id": ["a1", "b"]}, {"id": ["01", "5"]}], {"format": "csv"}
+    if case == "own column":
+        files, node = [{"id": [1, 2], "v": pa.array([1, 2], pa.int32())}, {"id": [3, 4], "v": pa.array([3, 4], pa.int32())}], {"attrs": ["v"]}
+    if case == "folders":
+        files, node = [{"id": [i]} for i in range(3)], {"split": {"column": "day"}}
+    if case == "widths":
+        files, node = [{"id": [1], "v": pa.array([0.1], pa.float32())}, {"id": [2], "v": pa.array([0.1], pa.float64())}], {"attrs": [{"name": "v", "type": "float64"}]}
+    if case == "missing":
+        files, node, options = [{"id": [1], "v": [5]}, {"id": [2]}], {"attrs": ["v"]}, {"nulls": "0"}
+    for i, columns in enumerate(files):
+        folder = table / ("day=01", "day=02", "day=abc")[i] if case == "folders" else table
+        folder.mkdir(parents=True, exist_ok=True)
+        write = pa.csv.write_csv if case == "texts" else pa.parquet.write_table
+        write(pa.table(columns), folder / f"{i}.{'csv' if case == 'texts' else 'parquet'}")
+    url = f"file://{table}"
+    description = graph(tmp_path, url, **node)
+    if case == "twice":
+        description["nodes"][0]["table"] = [url, url]
+        options = {"duplicates": "same"}
+    both_ways(tmp_path, description, **options)

@@ -85,6 +85,8 @@ def _in_order(chosen: Array, dst: Array, src: Array, times: Array, attributes: S
 
 
 def _by_bytes(begin: int, end: int, attributes: Sequence[Array]) -> Any:
+    if not attributes:
+        return np.arange(begin, end)
     rows = np.concatenate([np.ascontiguousarray(one[begin:end]) for one in attributes], axis=1)
     return begin + np.asarray(sorted(range(end - begin), key=lambda i: rows[i].tobytes()))
 

@@ -142,8 +142,8 @@ class Engine:
         self.run(f"COPY ({query}) TO {sql.text(str(path))} (FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {group})", of=of)
         self._connection.execute("SET preserve_insertion_order = true")
 
-    def stream(self, query: str, *, of: str = "") -> pyarrow.RecordBatchReader:
-        """What a query gives, batch by batch, in its order."""
+    def stream(self, query: str, *, of: str = "", rows: int = 0) -> pyarrow.RecordBatchReader:
+        """What a query gives, batch by batch, in its order. ``rows``: of a batch, about; without, DuckDB decides."""
         import pyarrow
 
         with errors_as_lines(of):
@@ -151,7 +151,10 @@ class Engine:
             connection.execute(_QUIET)
             for name, table in self._tables.items():
                 connection.register(name, table)
-            return pyarrow.RecordBatchReader.from_stream(connection.sql(query))
+            found = connection.sql(query)
+            if rows:
+                return found.to_arrow_reader(rows) if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader(rows)
+            return pyarrow.RecordBatchReader.from_stream(found)
 
     def numbers(self, query: str, *, of: str = "") -> Iterator[Sequence[Any]]:
         """The columns of a query as NumPy arrays, batch by batch."""

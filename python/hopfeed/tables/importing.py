@@ -86,7 +86,7 @@ def import_tables(
     place = (Path(work).absolute() if work else target.absolute().parent) / f".{target.absolute().name}.import"
     if threads is not None and threads < 1:
         raise InvalidError(f"--threads is {threads}, expected a number from 1 on")
-    limits = (_bytes(memory), threads or os.cpu_count() or 1)
+    limits = (max(machine_memory() // 2, 1 << 30) if memory is None else bytes_given(memory, "--memory"), threads or os.cpu_count() or 1)
     with errors_as_lines(), _opened(described, options, like, place, limits, say or (lambda _: None), dry_run) as importer:
         return importer.understood() if dry_run else importer.run(target, overwrite, made_by)
 
@@ -125,9 +125,12 @@ def check_options(options: Any, target: Path, may_be_there: bool) -> None:
         raise InvalidError(f"{target} is there already; --overwrite replaces a dataset")
 
 
-def _bytes(given: int | str | None) -> int:
-    if given is None:
-        return max(machine_memory() // 2, 1 << 30)
+def bytes_given(given: int | str, option: str) -> int:
+    """Bytes, as a number or as ``"8G"``.
+
+    Raises:
+        InvalidError: they are neither.
+    """
     if isinstance(given, int) and not isinstance(given, bool):
         return given
     text = str(given).strip().upper().removesuffix("B").removesuffix("I")
@@ -138,7 +141,7 @@ def _bytes(given: int | str | None) -> int:
             raise ValueError
         return found
     except (ValueError, OverflowError):
-        raise InvalidError(f"--memory is {given!r}; give bytes, or a number with K, M, G or T") from None
+        raise InvalidError(f"{option} is {given!r}; give bytes, or a number with K, M, G or T") from None
 
 
 def described_as(description: PathLike | Mapping[str, Any] | Description | None, name: str | None, nodes: Any, edges: Any) -> Description:

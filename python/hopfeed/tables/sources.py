@@ -9,7 +9,7 @@ import gzip
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,39 @@ class StoreFiles:
     """Files of an object store.
 
     Attributes:
-        uri: one that leads to the store; it may have secrets.
-        paths: of the files, in the store.
+        uri: of a file or folder there; it may have secrets.
+        files: (path in the store, size).
+        schema: of their columns, those that folders name too; ``whole``: of the table.
+        folders: types of the columns that folders name.
     """
 
     uri: str
     format: str
-    paths: tuple[str, ...]
+    files: tuple[tuple[str, int], ...]
+    schema: Any
+    whole: Any
+    folders: Any
+
+    def parts(self, most: int) -> list[StoreFiles]:
+        """The same in parts of about so many bytes."""
+        found, bytes_ = list[list[tuple[str, int]]](), 0
+        for file in self.files:
+            if not found or bytes_ + file[1] > most:
+                found, bytes_ = [*found, []], 0
+            found[-1].append(file)
+            bytes_ += file[1]
+        return [replace(self, files=tuple(files)) for files in found]
+
+    def opened(self) -> Any:
+        """The files as a dataset of Arrow's, with the columns of the table."""
+        import pyarrow.dataset as arrow_dataset
+        import pyarrow.fs as arrow_fs
+
+        store, inner = arrow_fs.FileSystem.from_uri(self.uri)
+        folders = arrow_dataset.partitioning(self.folders, flavor="hive") if len(self.folders) else None
+        paths = [path for path, _ in self.files]
+        files = arrow_dataset.dataset(paths, schema=self.schema, filesystem=store, format=self.format, partitioning=folders, partition_base_dir=inner)
+        return arrow_dataset.dataset([files], schema=self.whole)
 
 
 @dataclass(frozen=True)
@@ -173,11 +199,12 @@ class Sources:
                 parts.append(part)
                 found = store.get_file_info(part.files)
                 files += [(info.path, info.size or 0, info.mtime_ns or 0) for info in found]
-                stores.append(StoreFiles(path, table.format or "parquet", tuple(part.files)))
+                files_of = tuple((info.path, info.size or 0) for info in found)
+                stores.append(StoreFiles(path, table.format or "parquet", files_of, part.schema, None, part.partitioning.schema))
             whole = parts[0] if len(parts) == 1 else arrow_dataset.dataset(parts)
             name = f"source_{number}"
             self._engine.register(name, whole)
-        return Source(title, name, self._engine.types(name, of=where), tuple(sorted(files)), stores=tuple(stores))
+        return Source(title, name, self._engine.types(name, of=where), tuple(sorted(files)), stores=tuple(replace(one, whole=whole.schema) for one in stores))
 
     def _csv(self, table: Table, files: list[str], hive: bool, where: str) -> str:
         delimiter = table.delimiter or ("\t" if all(".tsv" in path.lower() for path in files) else ",")

@@ -66,7 +66,7 @@ def told_of(job: ClusterJob, plan: NodePlan | EdgePlan, pieces: Sequence[Piece],
         line = check_line(check, rows, first, plan.where, title)
         if check.remedy:
             such = f"({check.condition}){f' AND {there}' if there else ''}"
-            reject(job, check.kind, title, pieces, lambda piece, such=such: f"SELECT {own_keys}{plan.columns.shown()} FROM {relation_of(plan, piece)} WHERE {such}")
+            reject(job, check.kind, plan, pieces, lambda piece, such=such: f"SELECT {own_keys}{plan.columns.shown()} FROM {relation_of(plan, piece)} WHERE {such}")
             raise InvalidError(f"{line}; {check.remedy}")
         warnings.append([check.kind, rows, line])
     return {"rows": found.sums[0], "values": found.sums[1 : 1 + columns], "warnings": warnings}
@@ -87,11 +87,13 @@ def _rank(key: Any, nulls_first: bool) -> tuple[Any, ...]:
     return (1, key.encode() if isinstance(key, str) else key.bytes if isinstance(key, uuid.UUID) else key)
 
 
-def reject(job: ClusterJob, kind: str, title: str, pieces: Sequence[Piece], query: Callable[[Piece], str]) -> None:
+def reject(job: ClusterJob, kind: str, plan: NodePlan | EdgePlan, pieces: Sequence[Piece], query: Callable[[Piece], str]) -> None:
     """Keeps rows that are left out, or that the import fails by (:class:`hopfeed.tables.dirt.Rejected`)."""
     if job.rejected.path is None:
         return
-    folder, name = job.rejected.folder, hashlib.blake2b(f"{kind}/{title}".encode(), digest_size=16).hexdigest()
+    assert plan.source is not None
+    title = plan.source.title
+    folder, name = job.rejected.folder, hashlib.blake2b(f"{kind}/{plan.where}".encode(), digest_size=16).hexdigest()
     folder.mkdir(exist_ok=True)
 
     def keep(piece: Piece) -> str:

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hopfeed.errors import InvalidError
 from hopfeed.tables import sql
 from hopfeed.tables.cluster import checks
 from hopfeed.tables.cluster.engine import Frame
 from hopfeed.tables.cluster.job import ClusterJob, key_shown, key_type, keys_out
-from hopfeed.tables.cluster.packed import packed
-from hopfeed.tables.cluster.parts import Part
+from hopfeed.tables.cluster.packed import given_width, packed
+from hopfeed.tables.cluster.parts import Part, own_path
 from hopfeed.tables.cluster.pieces import Piece, batches, leaving_out, numbered_relation, relation_of, task_engine
 from hopfeed.tables.edges import dangling_kinds, dangling_line
 from hopfeed.tables.plan import EdgePlan, NodePlan, Plan
@@ -182,7 +183,7 @@ def _tell(job: ClusterJob, plan: EdgePlan, given: Sequence[Piece], kind: str, ro
         left = f"row IN (SELECT row FROM {sql.parquet(piece.left_out)})" if piece.left_out else "false"
         return f"SELECT {names} FROM {numbered_relation(plan, piece)} WHERE {left}"
 
-    checks.reject(job, kind, plan.source.title, given, query)
+    checks.reject(job, kind, plan, given, query)
     line, remedy = dangling_line(plan, kind, rows, first, what)
     if job.options.dangling != "drop":
         raise InvalidError(f"{line}; {remedy}")
@@ -217,8 +218,6 @@ def _find_dangling(job: ClusterJob, number: int, folder: Path) -> tuple[int, tup
 
 
 def _left_out(folder: Path, piece: int, given: Iterator[pa.RecordBatch]) -> list[Any]:
-    from hopfeed.tables.cluster.keys import written_whole
-
     rows, firsts = list[pa.Array](), list[tuple[Any, ...]]()
     for batch in given:
         lacks = pa.compute.or_(batch.column("s_there").is_null(), batch.column("d_there").is_null())
@@ -229,9 +228,9 @@ def _left_out(folder: Path, piece: int, given: Iterator[pa.RecordBatch]) -> list
     if not rows:
         return [0, None, ""]
     whole = pa.concat_arrays(rows)
-    name = f"left-{piece:05d}.parquet"
-    written_whole(folder / name, pa.table({"row": whole}))
-    return [len(whole), checks.least(firsts), name]
+    path = own_path(folder, f"left-{piece:05d}")
+    pq.write_table(pa.table({"row": whole}), path)
+    return [len(whole), checks.least(firsts), path.name]
 
 
 def known_keys(job: ClusterJob, node_type: int, column: str, there: str) -> Frame:
@@ -262,7 +261,7 @@ def edge_rows(job: ClusterJob, number: int, *, once: bool = False) -> Frame:
 
     def read(piece: Piece) -> Iterator[pa.RecordBatch]:
         with task_engine(piece) as engine:
-            for batch in batches(engine, f"SELECT sk, dk{plan.columns.passed()} FROM {relation_of(plan, piece)} WHERE {_BOTH}", title):
+            for batch in batches(engine, f"SELECT sk, dk{plan.columns.passed()} FROM {relation_of(plan, piece)} WHERE {_BOTH}", title, 64 + given_width(plan.stored)):
                 row = packed(plan.stored, batch, [])
                 keys = {name: keys_out(node, batch.column(name)) for name, node in nodes.items()}
                 for i, (one, other) in enumerate(pairs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Union
@@ -20,8 +21,9 @@ from hopfeed.tables.cluster.engine import Cluster
 from hopfeed.tables.cluster.job import ClusterJob
 from hopfeed.tables.description import Description
 from hopfeed.tables.dirt import Rejected, Told
-from hopfeed.tables.engine import Engine, errors_as_lines, machine_memory, require_packages
-from hopfeed.tables.importing import check_added, check_options, described_as, signature, told_of_like
+from hopfeed.tables.cluster.pieces import TASK_MEMORY
+from hopfeed.tables.engine import LEAST_MEMORY, Engine, errors_as_lines, machine_memory, require_packages
+from hopfeed.tables.importing import bytes_given, check_added, check_options, described_as, signature, told_of_like
 from hopfeed.tables.job import Options
 from hopfeed.tables.like import as_like, check_like, columns_of
 from hopfeed.tables.order import open_assigned
@@ -30,6 +32,7 @@ from hopfeed.tables.report import report, understood
 from hopfeed.tables.sources import Source, Sources
 from hopfeed.tables.work import Work
 
+_MARK = "run-"
 _TRIES, _PAUSE = 10, 1.0  # seconds
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -50,17 +53,25 @@ def import_tables(
     keys: bool = True,
     edge_ids: bool = True,
     by_id: bool = False,
+    task_memory: int | str = TASK_MEMORY,
     work: PathLike | None = None,
     rejected: PathLike | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """As :func:`hopfeed.import_tables`, on the workers of a cluster; ``out`` and ``work`` are folders that all of them see."""
+    """As :func:`hopfeed.import_tables`, on the workers of a cluster; ``out`` and ``work`` are folders that all of them see.
+
+    Args:
+        task_memory: bytes (``"4G"``) that DuckDB may take in a task; a quarter of that has to hold the edges that end at one node.
+    """
     require_packages()
     target, tell = Path(out).absolute(), say or (lambda _: None)
     options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, Path(rejected).absolute() if rejected else None)
     check_options(options, target, overwrite or dry_run)
+    task_bytes = bytes_given(task_memory, "task_memory")
+    if task_bytes < LEAST_MEMORY:
+        raise InvalidError(f"task_memory is {task_memory!r}; a task needs {LEAST_MEMORY >> 20} MB at least")
     cut.refuse_way(options.assign, options.parts)
     described = described_as(description, name, None, None)
     place = (Path(work).absolute() if work else target.parent) / f".{target.name}.import"
@@ -72,10 +83,13 @@ def import_tables(
             if like is not None:
                 described = as_like(described, Path(like))
             plan = make_plan(described, engine, sources)
-            mark = stages.folder / "import.json"
-            job = ClusterJob(options, plan, engine, stages, Told(tell), Rejected(engine, options.rejected, stages.rejected), tell, cluster=cluster, mark=mark)
+            mark, rows = stages.folder / f"{_MARK}{uuid.uuid4().hex}", Rejected(engine, options.rejected, stages.rejected)
+            job = ClusterJob(options, plan, engine, stages, Told(tell), rows, tell, cluster=cluster, mark=mark, memory=task_bytes)
             if dry_run:
                 return understood(job)
+            for left in stages.folder.glob(f"{_MARK}*"):  # late tasks of a run that was killed see that they are
+                left.unlink()
+            mark.touch()
             return _run(job, described, sources, Path(like) if like else None, target, overwrite)
         finally:
             engine.close()

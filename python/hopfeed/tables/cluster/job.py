@@ -30,13 +30,15 @@ class ClusterJob(Job):
     """Facts of stages are those that an import on one machine has, and ``parts`` beside: rows in an order (:mod:`.parts`).
 
     Attributes:
-        mark: a file in the import's folder, by which a worker sees that it has the same folder.
+        mark: a file of this run in the import's folder, by which a worker sees that it has the same folder.
+        memory: bytes that DuckDB may take in a task.
         left_out: of an edge type, the files of rows that are dropped, one for each piece.
         edge_ids: of an edge type with a table, its rows as ``src``, ``dst`` by original ids, where LDG wants them.
     """
 
     cluster: Cluster = field(kw_only=True)
     mark: Path = field(kw_only=True)
+    memory: int = field(kw_only=True)
     left_out: dict[int, list[Path | None]] = field(default_factory=dict)
     edge_ids: dict[int, Any] = field(default_factory=dict)
     _pieces: dict[str, list[Piece]] = field(default_factory=dict)
@@ -45,14 +47,16 @@ class ClusterJob(Job):
         """A table as pieces; the same each time."""
         key = source.relation
         if key not in self._pieces:
-            self._pieces[key] = pieces(source, self.engine, self.cluster.slots)
+            # Stages of a run that was killed name pieces by their numbers: whatever workers there are now, they stay as they were.
+            slots = self.work.stage("cut", "looking at the cluster", lambda _: {"slots": self.cluster.slots}).facts["slots"]
+            self._pieces[key] = pieces(source, self.engine, slots, self.memory)
         return self._pieces[key]
 
     def parts(self, stage: Any) -> list[Part]:
         return parts_of(stage.folder, stage.facts["parts"])
 
     def ids_table(self, number: int) -> str:
-        return sql.parquets(sorted(self.edge_ids[number].folder.glob("part-*.parquet")))
+        return sql.parquets(self.edge_ids[number] / part["path"] for part in self.edge_ids[number].facts["parts"])
 
     def partition_edges(self, number: int) -> list[int]:
         _, target = self.plan.ends(self.plan.edges[number])

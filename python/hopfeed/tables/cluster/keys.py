@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from hopfeed.tables import sql
 from hopfeed.tables.cluster import checks
 from hopfeed.tables.cluster.engine import Frame
 from hopfeed.tables.cluster.job import ClusterJob, key_shown, key_type, keys_out, runs
-from hopfeed.tables.cluster.parts import written
+from hopfeed.tables.cluster.parts import own_path, written
 from hopfeed.tables.cluster.pieces import Piece, batches, keys_in_files, relation_of, task_engine
 from hopfeed.tables.keys import node_checks, refused_duplicates, tell_keys
 from hopfeed.tables.plan import EdgePlan, NodePlan
@@ -86,7 +85,7 @@ def _keys_of(plan: NodePlan, of: NodePlan | EdgePlan, column: str, own: int, sch
         with task_engine(piece) as engine:
             assert of.source is not None
             query = f"SELECT {distinct}{column} AS key FROM {relation_of(of, piece)} WHERE {column} IS NOT NULL"
-            for batch in batches(engine, query, f"{of.where}: {of.source.title}"):
+            for batch in batches(engine, query, plan.where):
                 yield pa.RecordBatch.from_arrays([keys_out(plan, batch.column(0)), pa.array(np.full(len(batch), own))], schema=schema)
 
     return read
@@ -123,17 +122,10 @@ def _taken(folder: Path, part: int, plan: NodePlan, given: Iterator[pa.RecordBat
     facts = written(folder, part, schema, once()) | counts
     if several:
         twice = pa.concat_arrays(several)
-        path = folder / f"twice-{part:05d}.parquet"
+        path = own_path(folder, f"twice-{part:05d}")
         facts |= {"twice": path.name, "first": twice[0].as_py()}
-        written_whole(path, pa.table({"key": twice}))
+        pq.write_table(pa.table({"key": twice}), path)
     return facts
-
-
-def written_whole(path: Path, table: pa.Table) -> None:
-    """A small file, by whichever try of a task is last."""
-    attempt = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    pq.write_table(table, attempt)
-    attempt.replace(path)
 
 
 def _take_duplicates(job: ClusterJob, plan: NodePlan, folder: Path, parts: list[dict[str, Any]], keys: int) -> None:
@@ -141,13 +133,13 @@ def _take_duplicates(job: ClusterJob, plan: NodePlan, folder: Path, parts: list[
     assert plan.source is not None
     files = _files(folder, parts)
     first = key_shown(plan, next(one["first"] for one in parts if "first" in one))
-    title, given = plan.source.title, job.pieces_of(plan.source)
+    given = job.pieces_of(plan.source)
 
     def rows_of(piece: Piece) -> str:
         return f"(SELECT * FROM {relation_of(plan, piece)} SEMI JOIN {keys_in_files(plan, files)} USING (key))"
 
     def gather(piece: Piece) -> str:
-        path = folder / f"rows-{piece.number:05d}-{uuid.uuid4().hex}.parquet"
+        path = own_path(folder, f"rows-{piece.number:05d}")
         with task_engine(piece) as engine:
             engine.write(f"SELECT * FROM {rows_of(piece)}", path, ordered=True, of=plan.where)
         return str(path)
@@ -156,7 +148,7 @@ def _take_duplicates(job: ClusterJob, plan: NodePlan, folder: Path, parts: list[
     if job.options.duplicates != "error":
         rows = sql.parquets(job.tasks(given, gather))
     line = refused_duplicates(job.options, plan, first, keys, job.engine.run, rows)
-    checks.reject(job, "duplicates", title, given, lambda piece: f"SELECT key AS {sql.name(plan.nodes.key)}{plan.columns.shown()} FROM {rows_of(piece)}")
+    checks.reject(job, "duplicates", plan, given, lambda piece: f"SELECT key AS {sql.name(plan.nodes.key)}{plan.columns.shown()} FROM {rows_of(piece)}")
     if line:
         raise InvalidError(line)
     job.engine.write(plan.one_of_each(rows), folder / "one.parquet", ordered=True, of=plan.where)
@@ -174,4 +166,4 @@ def node_pieces(job: ClusterJob, number: int) -> list[Piece]:
     if not stage.facts["duplicates"]:
         return given
     files = _files(stage.folder, stage.facts["parts"])
-    return [*(replace(piece, without=files) for piece in given), Piece(len(given), sql.parquet(stage / "one.parquet"), planned=True)]
+    return [*(replace(piece, without=files) for piece in given), Piece(len(given), sql.parquet(stage / "one.parquet"), planned=True, memory=job.memory)]

@@ -60,10 +60,10 @@ def looked_up(job: ClusterJob, number: int, key: str, columns: dict[str, str]) -
 
 
 def source_times(job: ClusterJob, number: int, key: str, names: list[str]) -> Frame:
-    """Times of the nodes of a type that have a row: ``key``, and each time by its name with ``time_`` before it."""
+    """Times of the nodes of a type that have a row: ``key``, and ``time_0``, ``time_1``, ... in the order of ``names``."""
     plan = job.plan.nodes[number]
     stored = [time for name in names if (time := plan.time(name)) is not None]
-    schema = pa.schema([(key, key_type(plan)), *((f"time_{one.name}", pa.int64()) for one in stored)])
+    schema = pa.schema([(key, key_type(plan)), *((f"time_{i}", pa.int64()) for i in range(len(stored)))])
     columns = ", ".join(dict.fromkeys(one.inputs[0] for one in stored))
 
     def read(piece: Piece) -> Iterator[pa.RecordBatch]:

@@ -13,20 +13,20 @@ from hopfeed.tables.arrays import Array
 from hopfeed.tables.bounds import row_bytes
 from hopfeed.tables.stored import Stored
 
-_INT32_MAX = (1 << 31) - 1
-
 
 def width(stored: Sequence[Stored]) -> int:
     """Bytes of a row."""
     return sum(np.dtype(one.element).itemsize * max(one.width, 1) for one in stored)
 
 
+def given_width(stored: Sequence[Stored]) -> int:
+    """Bytes of a row's columns as DuckDB has them, at most."""
+    return 8 * sum(max(one.width, len(one.inputs)) for one in stored)
+
+
 def packed(stored: Sequence[Stored], batch: pa.RecordBatch, classes: Sequence[str]) -> pa.Array:
-    """The attributes of a batch, which has their columns; binary."""
+    """The attributes of a batch of a few MB (:func:`hopfeed.tables.cluster.pieces.batches`), which has their columns; binary."""
     rows = len(batch)
-    if width(stored) * rows > _INT32_MAX:
-        half = rows // 2
-        return pa.concat_arrays([packed(stored, batch.slice(0, half), classes), packed(stored, batch.slice(half), classes)])
     parts = [np.zeros((rows, 0), np.uint8)]
     for one in stored:
         values = convert.rows(one, [batch.column(name) for name in one.inputs], classes)

@@ -3,7 +3,6 @@ before it have, and its place in its own."""
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -49,25 +48,24 @@ class Part:
 
 
 def written(folder: Path, number: int, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> dict[str, Any]:
-    """Writes a range of rows; the facts of its part. Of two tries of a task one is kept, and they are the same."""
-    path = folder / f"part-{number:05d}.parquet"
-    attempt = folder / f".part-{number:05d}-{uuid.uuid4().hex}"
-    rows, held, size = 0, list[pa.RecordBatch](), 0
-    try:
-        with pq.ParquetWriter(attempt, schema, compression="lz4", use_dictionary=False, write_statistics=False) as writer:
-            for batch in batches:
-                rows += len(batch)
-                held.append(batch)
-                size += batch.nbytes
-                if size >= _GROUP:
-                    writer.write_table(pa.Table.from_batches(held, schema))
-                    held, size = [], 0
-            if held:
+    """Writes a range of rows; the facts of its part. Each try of a task has a file of its own, and the one counts that is told."""
+    path, rows, held, size = own_path(folder, f"part-{number:05d}"), 0, list[pa.RecordBatch](), 0
+    with pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=False, write_statistics=False) as writer:
+        for batch in batches:
+            rows += len(batch)
+            held.append(batch)
+            size += batch.nbytes
+            if size >= _GROUP:
                 writer.write_table(pa.Table.from_batches(held, schema))
-        os.replace(attempt, path)
-    finally:
-        attempt.unlink(missing_ok=True)
+                held, size = [], 0
+        if held:
+            writer.write_table(pa.Table.from_batches(held, schema))
     return {"path": path.name, "rows": rows}
+
+
+def own_path(folder: Path, name: str) -> Path:
+    """A path that no other try of a task has, nor a late one of a run that was killed."""
+    return folder / f"{name}-{uuid.uuid4().hex}.parquet"
 
 
 def parts_of(folder: Path, facts: Sequence[dict[str, Any]]) -> list[Part]:

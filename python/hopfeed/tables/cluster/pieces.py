@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hopfeed.errors import InvalidError
 from hopfeed.folders import TemporaryFolder
 from hopfeed.tables import sql
-from hopfeed.tables.engine import Engine
+from hopfeed.tables.engine import LEAST_MEMORY, Engine, errors_as_lines
 from hopfeed.tables.plan import SQL_KINDS, EdgePlan, NodePlan
 from hopfeed.tables.sources import Source, StoreFiles
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TASK_MEMORY = 1 << 30  # bytes that DuckDB may take in a task
+_BATCH = 8 << 20  # bytes of rows that are handled together
 _LEAST, _MOST = 16 << 20, 512 << 20  # bytes of files that a task reads
 _PARQUET = re.compile(r"read_parquet\((\[.*\]), union_by_name = true, hive_partitioning = (true|false)\)", re.DOTALL)
 
@@ -35,6 +38,8 @@ class Piece:
         left_out: a Parquet file with the numbers (``row``) of rows that are not imported; empty: all are.
         without: files with keys (``key``) whose rows are elsewhere.
         planned: the relation has the columns that the plan's has, not the table's.
+        files: what DuckDB reads, and how many bytes each has on the driver.
+        memory: bytes that DuckDB may take for it.
     """
 
     number: int
@@ -43,75 +48,98 @@ class Piece:
     left_out: str = ""
     without: tuple[str, ...] = ()
     planned: bool = False
+    files: tuple[tuple[str, int], ...] = ()
+    memory: int = TASK_MEMORY
 
 
-def pieces(source: Source, engine: Engine, slots: int) -> list[Piece]:
-    """A table as pieces, for so many tasks at a time."""
+def pieces(source: Source, engine: Engine, slots: int, memory: int = TASK_MEMORY) -> list[Piece]:
+    """A table as pieces, for so many tasks at a time, of so many bytes of memory each."""
     most = min(max(sum(size for _, size, _ in source.files) // (3 * slots), _LEAST), _MOST)
     if source.stores:
-        return _of_stores(source, most)
-    parts = list[str]()
-    for relation in source.pieces(engine, most):
-        parts += _by_rows(relation, most, engine)
-    return [Piece(i, _absolute(relation, source)) for i, relation in enumerate(parts)]
+        stored = (part for store in source.stores for part in store.parts(most))
+        return [Piece(i, source.relation, part, memory=memory) for i, part in enumerate(stored)]
+    found = _parquet_pieces(source, engine, most) if _PARQUET.fullmatch(source.relation) else [(one, None) for one in source.pieces(engine, most)]
+    sizes = {_absolute(path): size for path, size, _ in source.files}
+    return [Piece(i, _of_driver(relation, source), files=_sizes(sizes, files), memory=memory) for i, (relation, files) in enumerate(found)]
 
 
-def _of_stores(source: Source, most: int) -> list[Piece]:
-    found = list[Piece]()
-    for group in source.groups(most):
-        for store in source.stores:
-            if here := tuple(path for path in group if path in set(store.paths)):
-                found.append(Piece(len(found), source.relation, replace(store, paths=here)))
+def _sizes(sizes: dict[str, int], files: Sequence[str] | None) -> tuple[tuple[str, int], ...]:
+    return tuple((path, sizes[path]) for path in (sizes if files is None else map(_absolute, files)))
+
+
+def _parquet_pieces(source: Source, engine: Engine, most: int) -> list[tuple[str, list[str] | None]]:
+    """Files, or ranges of the rows of a large one. Where files have other columns than the table, each is brought to the table's."""
+    match = _PARQUET.fullmatch(source.relation)
+    assert match is not None
+    hive = f"union_by_name = true, hive_partitioning = {match[2]}"
+    groups = source.groups(most)
+    alike = len(groups) < 2 or all(engine.types(f"read_parquet({sql.paths(group)}, {hive})") == source.columns for group in groups)
+    if not alike:
+        groups = [[path] for path, _, _ in source.files]
+        hive += ", hive_types_autocast = false" if match[2] == "true" else ""
+    found = list[tuple[str, list[str] | None]]()
+    for group in groups:
+        columns = "*" if alike else _brought(source, engine.types(f"read_parquet({sql.paths(group)}, {hive})"))
+        for numbered, such in _row_ranges(source, engine, group, most):
+            read = f"read_parquet({sql.paths(group)}, {hive}{numbered})"
+            given = "* EXCLUDE (file_row_number)" if numbered and alike else columns
+            found.append((f"(SELECT {given} FROM {read}{such})", group))
     return found
 
 
-def _by_rows(relation: str, most: int, engine: Engine) -> list[str]:
-    """A large file of Parquet as ranges of its rows."""
-    match = _PARQUET.fullmatch(relation)
-    if match is None:
-        return [relation]
-    size = engine.one(f"SELECT sum(total_compressed_size) FROM parquet_metadata({match[1]})")[0] or 0
-    if size <= 2 * most:
-        return [relation]
-    rows = engine.one(f"SELECT count(*) FROM {relation}")[0]
-    count = min(-(-size // most), max(rows, 1))
+def _brought(source: Source, types: dict[str, str]) -> str:
+    """The columns of a table, from a file that has others."""
+    return ", ".join(f"{f'CAST({sql.name(name)} AS {kind})' if name in types else f'NULL::{kind}'} AS {sql.name(name)}" for name, kind in source.columns.items())
+
+
+def _row_ranges(source: Source, engine: Engine, group: Sequence[str], most: int) -> list[tuple[str, str]]:
+    """Options and conditions by which a file is read in ranges of about so many bytes; one without either where it is small."""
+    size = sum(size for path, size, _ in source.files if path in set(group))
+    if len(group) > 1 or size <= 2 * most or "file_row_number" in source.columns:
+        return [("", "")]
+    rows = engine.one(f"SELECT sum(num_rows) FROM parquet_file_metadata({sql.paths(group)})")[0]
+    count = max(min(-(-size // most), rows), 1)
     ends = [rows * i // count for i in range(count + 1)]
-    numbered = f"read_parquet({match[1]}, union_by_name = true, hive_partitioning = {match[2]}, file_row_number = true)"
-    return [f"(SELECT * EXCLUDE (file_row_number) FROM {numbered} WHERE file_row_number >= {begin} AND file_row_number < {end})" for begin, end in zip(ends, ends[1:])]
+    return [(", file_row_number = true", f" WHERE file_row_number >= {begin} AND file_row_number < {end}") for begin, end in zip(ends, ends[1:])]
 
 
-def _absolute(relation: str, source: Source) -> str:
-    """Workers have another working folder than the driver."""
+def _absolute(path: str) -> str:
+    """Workers have another working folder. A ``..`` behind a link stays what it is."""
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+
+
+def _of_driver(relation: str, source: Source) -> str:
     for path, _, _ in source.files:
         if not os.path.isabs(path):
-            relation = relation.replace(sql.paths([path])[1:-1], sql.paths([os.path.abspath(path)])[1:-1])
+            relation = relation.replace(sql.paths([path])[1:-1], sql.paths([_absolute(path)])[1:-1])
     return relation
 
 
 def leaving_out(given: Sequence[Piece], paths: Sequence[Path | None]) -> list[Piece]:
     """The pieces without these rows of each."""
-    return [replace(piece, left_out=str(path) if path else "") for piece, path in zip(given, paths)]
+    return [replace(piece, left_out=str(path) if path else "") for piece, path in zip(given, paths, strict=True)]
 
 
 @contextmanager
-def task_engine(piece: Piece | None = None) -> Iterator[Engine]:
-    """DuckDB, as a task has it: one thread, and a spill folder on the worker's own disk."""
+def task_engine(piece: Piece) -> Iterator[Engine]:
+    """DuckDB, as a task has it: one thread, and a spill folder on the worker's own disk.
+
+    Raises:
+        InvalidError: this machine does not have the files that the driver has.
+    """
+    for path, size in piece.files:
+        has = os.stat(path).st_size if os.path.exists(path) else None
+        if has != size:
+            told = "does not see it" if has is None else f"sees one of {has:,} bytes"
+            raise InvalidError(f"{path} has {size:,} bytes for the driver, and the worker on {socket.gethostname()} {told}; all of them have to see the same tables")
     with TemporaryFolder() as scratch:
-        engine = Engine(TASK_MEMORY, 1, scratch / "spill")
+        engine = Engine(max(piece.memory, LEAST_MEMORY), 1, scratch / "spill")
         try:
-            if piece is not None and piece.store is not None:
-                engine.register(piece.relation, _opened(piece.store))
+            if piece.store is not None:
+                engine.register(piece.relation, piece.store.opened())
             yield engine
         finally:
             engine.close()
-
-
-def _opened(store: StoreFiles) -> Any:
-    import pyarrow.dataset as arrow_dataset
-    import pyarrow.fs as arrow_fs
-
-    files, _ = arrow_fs.FileSystem.from_uri(store.uri)
-    return arrow_dataset.dataset(list(store.paths), filesystem=files, format=store.format, partitioning="hive")
 
 
 def relation_of(plan: NodePlan | EdgePlan, piece: Piece) -> str:
@@ -140,8 +168,9 @@ def numbered_relation(plan: NodePlan | EdgePlan, piece: Piece) -> str:
     return f"(SELECT *, row_number() OVER () - 1 AS row FROM {_planned(plan, piece)})"
 
 
-def batches(engine: Engine, query: str, of: str) -> Iterator[pa.RecordBatch]:
-    """What a query gives, in batches that have rows."""
-    for batch in engine.batches(query, of=of):
-        if len(batch):
-            yield batch
+def batches(engine: Engine, query: str, of: str, row_bytes: int = 64) -> Iterator[pa.RecordBatch]:
+    """What a query gives, in batches that have rows, and of wide rows not too many. ``row_bytes``: of a row, about."""
+    with errors_as_lines(of):
+        for batch in engine.stream(query, of=of, rows=max(1, _BATCH // max(row_bytes, 1))):
+            if len(batch):
+                yield batch

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hopfeed import _core
+from hopfeed.errors import NoSpaceError
 from hopfeed.tables import convert
 from hopfeed.tables.arrays import Array, opened
 from hopfeed.tables.bounds import Sampler, bounds
@@ -23,13 +25,10 @@ from hopfeed.tables.cluster.keys import node_pieces
 from hopfeed.tables.cluster.lookups import blocks, looked_up, source_times
 from hopfeed.tables.cluster.order import of_partition
 from hopfeed.tables.cluster.parts import Part, stream, written
-from hopfeed.tables.cluster.pieces import TASK_MEMORY, Piece, batches, relation_of, task_engine
+from hopfeed.tables.cluster.pieces import Piece, batches, relation_of, task_engine
 from hopfeed.tables.convert import Converted
 from hopfeed.tables.shards import raising
 from hopfeed.tables.streams import column
-
-_ROW_MEMORY = TASK_MEMORY // 4  # bytes that the edges of one node may take while they are written
-
 
 def is_there(folder: Path, name: str) -> bool:
     """Whether a shard is whole."""
@@ -169,7 +168,7 @@ def _node_rows(job: ClusterJob, number: int) -> Frame:
 
     def read(piece: Piece) -> Iterator[pa.RecordBatch]:
         with task_engine(piece) as engine:
-            for batch in batches(engine, f"SELECT key{plan.columns.passed()} FROM {relation_of(plan, piece)}", plan.where):
+            for batch in batches(engine, f"SELECT key{plan.columns.passed()} FROM {relation_of(plan, piece)}", plan.where, 64 + packed.given_width(plan.stored)):
                 yield pa.RecordBatch.from_arrays([keys_out(plan, batch.column("key")), packed.packed(plan.stored, batch, classes)], schema=schema)
 
     return job.rows(node_pieces(job, number), read, schema)
@@ -192,27 +191,34 @@ def _edges(job: ClusterJob, draft: str, folder: Path, number: int) -> list[str]:
     if not missing:
         return columns + names
     job.say(f"{plan.where}: joining and sorting edges")
-    frame, of_all = _placed(job, number), dict[str, Array]()
-    if plan.edges.times:
-        frame = job.cluster.kept(frame)
+    frame = _placed(job, number)
+    if not plan.edges.times:
+        _write_edges(job, draft, folder, number, frame, {})
+        return columns + names
+    frame = job.cluster.kept(frame)
+    try:
         of_all = _bounds(job, number, frame)
-        _write_columns(job, draft, folder, [_Column("bounds", number, time, lambda time=time: column("bounds", of_all[time])) for time in plan.edges.times])
-    _write_edges(job, draft, folder, number, frame, of_all)
-    if plan.edges.times:
+        _write_columns(job, draft, folder, [_Column("bounds", number, time, partial(_bounds_of, of_all[time])) for time in plan.edges.times])
+        _write_edges(job, draft, folder, number, frame, of_all)
+    finally:
         job.cluster.let_go(frame)
     return columns + names
 
 
+def _bounds_of(values: Array) -> pa.RecordBatchReader:
+    return column("bounds", values)
+
+
 def _placed(job: ClusterJob, number: int) -> Frame:
     """The edges of a type with ``src`` (original id), ``src_new``, ``dst_new`` and ``part``; with ``row`` where they have attributes, times
-    that are the sources' as ``time_NAME``, and, where there are times, ``first``, the id of the first edge that ends at the destination."""
+    that are the sources' as ``time_N``, and, where there are times, ``first``, the id of the first edge that ends at the destination."""
     plan = job.plan.edges[number]
     source, target = job.plan.ends(plan)
     row = ["row"] if plan.stored else []
     sources = looked_up(job, source, "sk", {"id": "src", "new": "src_new"})
     if of_sources := job.plan.source_times(plan):
         sources = job.cluster.join(sources, source_times(job, source, "sk", of_sources), "sk", "left")
-    carried = [*row, *(f"time_{name}" for name in of_sources)]
+    carried = [*row, *(f"time_{i}" for i in range(len(of_sources)))]
     joined = job.cluster.join(job.cluster.select(edge_rows(job, number), ["sk", "dk", *row]), sources, "sk")
     wanted = {"new": "dst_new", "part": "part"}
     if plan.edges.times:
@@ -221,9 +227,9 @@ def _placed(job: ClusterJob, number: int) -> Frame:
     return job.cluster.select(joined, ["src", "src_new", *carried, *wanted.values()])
 
 
-def _times_of(batch: pa.RecordBatch, name: str) -> Array:
+def _times_of(batch: pa.RecordBatch, number: int) -> Array:
     """A time of the sources; nodes without a row have none."""
-    values: Array = batch.column(f"time_{name}").fill_null(0).to_numpy()
+    values: Array = batch.column(f"time_{number}").fill_null(0).to_numpy()
     return values
 
 
@@ -250,7 +256,7 @@ def _bounds(job: ClusterJob, number: int, frame: Frame) -> dict[str, Array]:
                 own[one.name] = packed.elements(one, row, begin)
                 begin += packed.width([one])
             for name, sampler in samplers.items():
-                sampler.add(dst, src, _times_of(batch, name) if name in of_sources else own[name], [row])
+                sampler.add(dst, src, _times_of(batch, of_sources.index(name)) if name in of_sources else own[name], [row])
         return {name: sampler.finish().tolist() for name, sampler in samplers.items()}
 
     job.say(f"{plan.where}: bounds of times")
@@ -261,6 +267,7 @@ def _bounds(job: ClusterJob, number: int, frame: Frame) -> dict[str, Array]:
 def _write_edges(job: ClusterJob, draft: str, folder: Path, number: int, frame: Frame, of_all: dict[str, Array]) -> None:
     plan, (_, target) = job.plan.edges[number], job.plan.ends(job.plan.edges[number])
     stored, wide, of_sources = plan.stored, packed.width(plan.stored), job.plan.source_times(plan)
+    memory = job.memory // 4  # that the edges of one node may take while they are written
     order, offsets, edge_ids = job.parts(job.order[target]), job.order[target].facts["offsets"], job.options.edge_ids
     fields = [(one.name, convert.arrow_type(one)) for one in stored] + [(name, pa.int64()) for name in of_sources]
     schema = pa.schema([("row", pa.int64()), ("src", pa.int64()), ("src_new", pa.int64()), *fields])
@@ -273,11 +280,15 @@ def _write_edges(job: ClusterJob, draft: str, folder: Path, number: int, frame: 
 
         def made(batch: pa.RecordBatch) -> list[pa.Array]:
             own = packed.unpacked(stored, packed.bytes_of(batch.column("row"), wide)) if stored else []
-            times = [pa.array(_times_of(batch, name)) for name in of_sources]
+            times = [pa.array(_times_of(batch, i)) for i in range(len(of_sources))]
             return [pa.array(batch.column("dst_new").to_numpy() - offsets[part]), batch.column("src"), batch.column("src_new"), *own, *times]
 
         converted = Converted(schema, rows, made)
-        raising(converted, lambda: _core.write_edge_shard(converted, draft, number, part, str(folder / shard), original, first if edge_ids else None, of_all, _ROW_MEMORY))
+        bounds_of = dict[str, object](of_all)
+        try:
+            raising(converted, lambda: _core.write_edge_shard(converted, draft, number, part, str(folder / shard), original, first if edge_ids else None, bounds_of, memory))
+        except NoSpaceError as error:
+            raise NoSpaceError(str(error).replace("--memory", "task_memory")) from None
 
     job.say(f"{plan.where}: writing {job.options.parts} partitions")
     job.groups(frame, "part", job.options.parts, ["dst_new", "src"], take)

@@ -25,20 +25,22 @@ def make_splits(job: ClusterJob, number: int) -> None:
     plan = job.plan.nodes[number]
     if plan.nodes.split is None:
         return
-    names = job.checks[number].facts["classes"]
+    names, kind = job.checks[number].facts["classes"], plan.nodes.split.kind
     teller(plan)  # what cannot be a split is told before anything is read
 
     def make(folder: Path) -> dict[str, Any]:
-        schema = pa.schema([("key", key_type(plan)), ("split", pa.string()), ("class", pa.int64())])
+        schema = pa.schema([("key", key_type(plan)), ("split", pa.string()), ("class", pa.int64()), ("member", pa.int64())])
         frame = job.rows(node_pieces(job, number), _read(plan, names, job.options.seed, schema), schema)
         frame = job.cluster.join(frame, nodes_by_id(job, number, "key", "id", "block"), "key")
 
         def take(part: int, given: Iterator[pa.RecordBatch]) -> dict[str, Any]:
             return _taken(folder, part, given)
 
-        frame = job.cluster.select(frame, ["id", "block", "split", "class"])
+        frame = job.cluster.select(frame, ["id", "block", "split", "class", "member"])
         parts = job.groups(frame, "block", len(blocks(job, number)), ["id"], take)
         counts, classes_of = dict.fromkeys(names_told(plan), 0), dict[str, set[int]]()
+        if kind != "column":  # others tell of all their splits, also of those that no row is in
+            classes_of = {name: set() for name in counts}
         for one in parts:
             for name, count in one["counts"].items():
                 counts[name] = counts.get(name, 0) + count
@@ -68,11 +70,13 @@ def _read(plan: NodePlan, classes: list[str], seed: int, schema: pa.Schema) -> A
                 keys = keys_out(plan, batch.column("key"))
                 labels = convert.labels(batch.column(label.inputs[0]), classes) if label else None
                 hashed = hashes_of(plan, keys, seed) if split.kind == "fractions" else np.zeros(len(batch), np.uint64)
-                names = np.full(len(batch), None, object)
-                for name, members in members_of(plan, tell, hashed, batch, labels):
-                    names[members] = name
+                names, within = np.full(len(batch), None, object), np.zeros(len(batch), np.int64)
+                for name, of_split in tell(hashed, batch):
+                    names[of_split] = name
+                for _, members in members_of(plan, tell, hashed, batch, labels):
+                    within[members] = 1
                 there = np.asarray([name is not None for name in names])
-                made = [keys, pa.array(names, pa.string()), pa.array(labels if labels is not None else np.zeros(len(batch), np.int64))]
+                made = [keys, pa.array(names, pa.string()), pa.array(labels if labels is not None else np.zeros(len(batch), np.int64)), pa.array(within)]
                 yield pa.RecordBatch.from_arrays(made, schema=schema).filter(pa.array(there))
 
     return read
@@ -84,12 +88,12 @@ def _taken(folder: Path, part: int, given: Iterator[pa.RecordBatch]) -> dict[str
 
     def made() -> Iterator[pa.RecordBatch]:
         for batch in given:
-            encoded = batch.column("split").dictionary_encode()
+            encoded, members = batch.column("split").dictionary_encode(), batch.column("member").to_numpy() > 0
             of, labels = np.asarray(encoded.indices), batch.column("class").to_numpy()
             for i, name in enumerate(encoded.dictionary.to_pylist()):
-                counts[name] = counts.get(name, 0) + int(np.count_nonzero(of == i))
-                classes.setdefault(name, set()).update(np.unique(labels[of == i]).tolist())
-            yield pa.RecordBatch.from_arrays([batch.column("id"), batch.column("split")], schema=schema)
+                counts[name] = counts.get(name, 0) + int(np.count_nonzero(members & (of == i)))
+                classes.setdefault(name, set()).update(np.unique(labels[members & (of == i)]).tolist())
+            yield pa.RecordBatch.from_arrays([batch.column("id"), batch.column("split")], schema=schema).filter(pa.array(members))
 
     return written(folder, part, schema, made()) | {"counts": counts, "classes": {name: sorted(several) for name, several in classes.items()}}
 
