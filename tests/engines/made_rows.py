@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ Row = tuple[int, str, int, bytes]
 # In the order of their UTF-8 bytes U+FFFD is before U+1F600; as UTF-16, which Java's strings are, behind it.
 WORDS = ["", "a", "A", "a ", "ab", "a\0", "z", "\x7f", "é", "e\u0301", "ü", "ß", "中", "\uffee", "\ufffd", "\U0001f600", "\U0010ffff"]
 EXTREMES = [-(1 << 63), -(1 << 63) + 1, -1, 0, 1, (1 << 63) - 2, (1 << 63) - 1]
+MANY = [(seed, 20_000, 5) for seed in range(5)]  # items: 100,000 rows
+FEW = [(seed, 300, 3) for seed in range(4)]
 
 
 def rows_of(item: tuple[int, int, int]) -> list[Row]:
@@ -51,6 +53,16 @@ def rows_in(batches: Iterator[pa.RecordBatch], schema: pa.Schema = SCHEMA) -> li
         assert batch.schema.names == schema.names and batch.schema.types == schema.types, batch.schema
         found += zip(*(column.to_pylist() for column in batch.columns))
     return found
+
+
+def all_rows(items: list[tuple[int, int, int]]) -> list[Row]:
+    """The rows of all items."""
+    return [row for item in items for row in rows_of(item)]
+
+
+def take_rows() -> Callable[[int, Iterator[pa.RecordBatch]], tuple[int, list[Row]]]:
+    """What gives the number of a range or group, and its rows."""
+    return lambda number, batches: (number, rows_in(batches))
 
 
 def by_bytes(row: Row) -> tuple[bytes, int, bytes]:
