@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_health_check_period_ms", "500")  # a raylet that died is known to be dead sooner
-os.environ.setdefault("RAY_health_check_failure_threshold", "4")
+os.environ.setdefault("RAY_health_check_period_ms", "1000")  # a raylet that died is known to be dead sooner
+os.environ.setdefault("RAY_health_check_failure_threshold", "8")
 os.environ.setdefault("RAY_DATA_HASH_SHUFFLE_REDUCE_GET_TIMEOUT_S", "20")  # and so is what it takes along
+os.environ.setdefault("HOPFEED_RAY_MADE_WITHIN", "30")
 
 STORE = 150 << 20
 

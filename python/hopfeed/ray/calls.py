@@ -6,6 +6,8 @@ another one, is one line that names it. What does that is sent by value, and use
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import GeneratorType
@@ -18,6 +20,7 @@ from hopfeed.version import __version__
 RETRIES = 4  # of a task whose worker or node died; what it raises itself is not tried again, since it would be raised again
 _AHEAD = 2  # tasks that are begun, for each that can run
 _LOOKED_AT_EACH, _COMES_WITHIN, _END_WITHIN = 2.0, 20.0, 10.0  # seconds
+_MADE_WITHIN = float(os.environ.get("HOPFEED_RAY_MADE_WITHIN", 180))  # seconds that rows may take behind the death of a node
 
 
 def shipped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,6 +128,37 @@ def fetched(ref: Any, there: set[str]) -> Any:
             since = since or time.monotonic()
             if time.monotonic() - since > _COMES_WITHIN:
                 raise PeerDiedError("a node of Ray died (its raylet is lost), and rows with it, which do not come again") from None
+
+
+def materialized(dataset: Any) -> Any:
+    """The rows of a dataset of Ray Data, in blocks that are there.
+
+    Raises:
+        PeerDiedError: a node died meanwhile, and some time later the rows are still not there: Ray Data may wait for ever for those
+            that it had exchanged. What waits goes on to do so in a thread of its own.
+    """
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append((dataset.materialize(), None))
+        except BaseException as error:
+            outcome.append((None, error))
+
+    there, thread, since = nodes(), threading.Thread(target=run, daemon=True, name="hopfeed.ray"), None
+    thread.start()
+    while thread.is_alive():
+        thread.join(_LOOKED_AT_EACH)
+        if not thread.is_alive():
+            break
+        if since is None and not there <= nodes():
+            since = time.monotonic()
+        if since is not None and time.monotonic() - since > _MADE_WITHIN:
+            raise PeerDiedError("a node of Ray died (its raylet is lost), and Ray Data does not go on without it")
+    made, error = outcome[0]
+    if error is not None:
+        raise error
+    return made
 
 
 def gathered(calls: Sequence[Callable[[], Any]], slots: int, there: set[str] | None = None) -> list[Any]:

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hopfeed.errors import InvalidError, PeerDiedError
-from hopfeed.ray.calls import RETRIES, NodeLost, called, gathered, nodes, packed, shipped, unpacked
+from hopfeed.ray.calls import RETRIES, NodeLost, called, gathered, materialized, nodes, packed, shipped, unpacked
 from hopfeed.ray.errors import as_ours, one_line, require_ray
 from hopfeed.ray.sorting import Values, borders_of, ends, like, pieces_of, taken
 
@@ -231,7 +231,7 @@ class RayCluster:
         wanted, has = self._partitions(dataset.size_bytes()), dataset.num_blocks()
         if not wanted <= has <= 4 * wanted:  # Ray sorts into as many partitions as there are blocks
             dataset = dataset.repartition(wanted)
-        dataset = dataset.sort(list(dict.fromkeys((*by, *within)))).materialize()
+        dataset = materialized(dataset.sort(list(dict.fromkeys((*by, *within)))))
         blocks = [ref for bundle in dataset.iter_internal_ref_bundles() for ref, rows in _blocks_of(bundle) if rows]
         remote = self._remote(partial(ends, list(by), there))
         return blocks, gathered([partial(remote.remote, [block]) for block in blocks], self.slots, there)
@@ -267,7 +267,7 @@ class RayCluster:
         """The same, in blocks that are there."""
         if frame.made is not None:
             return frame.made
-        made = frame.make().materialize()
+        made = materialized(frame.make())
         if frame.kept:
             frame.made = made
         return made
