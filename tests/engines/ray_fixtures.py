@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,16 @@ os.environ.setdefault("HOPFEED_RAY_MADE_WITHIN", "30")
 STORE = 150 << 20
 
 
+def patiently(start: Callable[[], Any]) -> Any:
+    """What ``start`` gives; a raylet gives itself 30 s to start, which a machine that does much else may not give it."""
+    for _ in range(4):
+        try:
+            return start()
+        except Exception as error:
+            failed = error
+    raise failed
+
+
 class Machines:
     """The raylets; ``other`` is the one that may be killed."""
 
@@ -28,7 +38,8 @@ class Machines:
 
         folders = [str(Path(__file__).parent), str(Path(hopfeed.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))  # of the workers too
-        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False, "resources": {"first": 8}})
+        head = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False, "resources": {"first": 8}}
+        self.cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         self.other: Any = None
         self.bring_other()
 
@@ -39,7 +50,7 @@ class Machines:
     def bring_other(self) -> None:
         """Starts the second raylet, where it does not run."""
         if self.other is None:
-            self.other = self.cluster.add_node(num_cpus=1, object_store_memory=STORE, resources={"other": 8})
+            self.other = patiently(lambda: self.cluster.add_node(num_cpus=1, object_store_memory=STORE, resources={"other": 8}))
 
     def kill_other(self) -> None:
         """Kills the second raylet, and all that runs on it, as a machine that is lost."""
