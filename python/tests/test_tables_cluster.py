@@ -313,7 +313,7 @@ def test_wide_rows_are_handled_a_few_at_a_time(tmp_path: Path, monkeypatch: pyte
 
 def test_edges_of_one_node_that_a_task_cannot_hold_say_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pa.parquet.write_table(pa.table({"id": [1, 2]}), tmp_path / "n.parquet")
-    pa.parquet.write_table(pa.table({"s": [1] * 200_000, "d": [2] * 200_000, "v": np.random.default_rng(0).random(200_000)}), tmp_path / "e.parquet")
+    pa.parquet.write_table(pa.table({"s": [1] * 300_000, "d": [2] * 300_000, "v": np.random.default_rng(0).random(300_000)}), tmp_path / "e.parquet")
     description = graph(tmp_path, tmp_path / "n.parquet")
     description["edges"] = [{"src": "n", "rel": "to", "dst": "n", "table": str(tmp_path / "e.parquet"), "src_key": "s", "dst_key": "d", "attrs": ["v"]}]
     with pytest.raises(InvalidError, match="task_memory is '1M'; a task needs 1024 MB at least"):
