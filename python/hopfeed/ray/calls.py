@@ -130,11 +130,11 @@ def fetched(ref: Any, there: set[str]) -> Any:
                 raise PeerDiedError("a node of Ray died (its raylet is lost), and rows with it, which do not come again") from None
 
 
-def materialized(dataset: Any) -> Any:
-    """The rows of a dataset of Ray Data, in blocks that are there.
+def materialized(dataset: Any, there: set[str]) -> Any:
+    """The rows of a dataset of Ray Data, in blocks that are there. Nodes of ``there`` work on it, or have what it is made of.
 
     Raises:
-        PeerDiedError: a node died meanwhile, and some time later the rows are still not there: Ray Data may wait for ever for those
+        PeerDiedError: one of them died, and some time later the rows are still not there: Ray Data may wait for ever for those
             that it had exchanged. What waits goes on to do so in a thread of its own.
     """
     outcome: list[Any] = []
@@ -145,7 +145,7 @@ def materialized(dataset: Any) -> Any:
         except BaseException as error:
             outcome.append((None, error))
 
-    there, thread, since = nodes(), threading.Thread(target=run, daemon=True, name="hopfeed.ray"), None
+    thread, since = threading.Thread(target=run, daemon=True, name="hopfeed.ray"), None
     thread.start()
     while thread.is_alive():
         thread.join(_LOOKED_AT_EACH)

@@ -46,6 +46,7 @@ class Frame:
         sources: frames that they are made of.
         kept: whether ``made`` is to stay.
         made: the rows, in blocks that are there.
+        there: nodes that lived when ``made`` was made.
     """
 
     schema: pa.Schema
@@ -53,10 +54,15 @@ class Frame:
     sources: Sequence[Frame] = ()
     kept: bool = False
     made: Any = None
+    there: frozenset[str] = frozenset()
+
+    def stands_on(self) -> set[str]:
+        """Nodes that may have rows which it is made of."""
+        return set(self.there).union(*(source.stands_on() for source in self.sources))
 
     def forget(self) -> None:
         """Has the rows made anew from the beginning, where they are needed."""
-        self.made = None
+        self.made, self.there = None, frozenset()
         for source in self.sources:
             source.forget()
 
@@ -187,7 +193,7 @@ class RayCluster:
 
     def let_go(self, frame: Frame) -> None:
         """Ends what :meth:`kept` began: where the frame is used again, its rows are made again."""
-        frame.kept, frame.made = False, None
+        frame.kept, frame.made, frame.there = False, None, frozenset()
 
     # ---- sorted
 
@@ -224,14 +230,14 @@ class RayCluster:
 
     def _sorted(self, frame: Frame, by: Sequence[str], within: Sequence[str]) -> tuple[list[Any], list[tuple[Values, Values]]]:
         """Blocks of all rows in this order, and the first and last values of ``by`` in each."""
-        there = nodes()
+        there = nodes() | frame.stands_on()
         dataset = self._made(frame)
         if not dataset.count():
             return [], []
         wanted, has = self._partitions(dataset.size_bytes()), dataset.num_blocks()
         if not wanted <= has <= 4 * wanted:  # Ray sorts into as many partitions as there are blocks
             dataset = dataset.repartition(wanted)
-        dataset = materialized(dataset.sort(list(dict.fromkeys((*by, *within)))))
+        dataset = materialized(dataset.sort(list(dict.fromkeys((*by, *within)))), there)
         blocks = [ref for bundle in dataset.iter_internal_ref_bundles() for ref, rows in _blocks_of(bundle) if rows]
         remote = self._remote(partial(ends, list(by), there))
         return blocks, gathered([partial(remote.remote, [block]) for block in blocks], self.slots, there)
@@ -249,7 +255,7 @@ class RayCluster:
         exchange of rows Ray does not make again, and who wants one waits."""
         with self._working():
             while True:
-                there = nodes()
+                there = nodes() | frame.stands_on()
                 try:
                     return attempt()
                 except NodeLost:
@@ -267,9 +273,10 @@ class RayCluster:
         """The same, in blocks that are there."""
         if frame.made is not None:
             return frame.made
-        made = materialized(frame.make())
+        there = nodes()
+        made = materialized(frame.make(), there | frame.stands_on())
         if frame.kept:
-            frame.made = made
+            frame.made, frame.there = made, frozenset(there)
         return made
 
     def _none(self, schema: pa.Schema) -> Any:

@@ -23,7 +23,9 @@ _LOST = {
     "ObjectReconstructionFailedError": "rows were lost with a node of Ray (its raylet is lost), and could not be made again",
     "ObjectFetchTimedOutError": "rows of another node of Ray do not come; its raylet is lost, or the network between",
 }
+_LOST["StreamingGeneratorReplayInconsistentError"] = _LOST["ObjectLostError"]
 _LOST["GetTimeoutError"] = _LOST["ObjectFetchTimedOutError"]
+_ADVICE = "\nFailed to apply UDF transform after"  # of Ray Data, behind the text of an error
 _FULL = ("OutOfMemoryError", "ObjectStoreFullError", "OutOfDiskError")
 
 
@@ -94,7 +96,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    return " ".join(str(error).split(_ADVICE)[0].split())
 
 
 def _told(error: BaseException) -> str:
