@@ -51,7 +51,6 @@ def test_a_raylet_that_is_lost_costs_nothing(way: imports.Way, machines: Machine
     def lose() -> None:
         time.sleep(3)
         machines.kill_other()
-        machines.bring_other()
 
     def say(line: str) -> None:
         if "writing 3 partitions" in line and "edge" in line and not lost:
