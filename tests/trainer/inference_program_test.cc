@@ -293,8 +293,8 @@ TEST_F(InferenceProgram, OptionsOfATrainingAreRefusedWhereNothingIsTrained) {
 
 TEST_F(InferenceProgram, PeersOfAMachineThatHasAllPartitions_AskNobody_WhichIsTold) {
   train();
-  const ProgramResult result =
-      run_program(infer({"--write", "scores=" + text("s"), "--peers", "127.0.0.1:1"}));
+  const ProgramResult result = run_program(
+      infer({"--write", "scores=" + text("s"), "--peers", "127.0.0.1:1", "--results", text("r")}));
   ASSERT_EQ(result.status, 0) << result.output;
   EXPECT_NE(result.output.find("has all partitions, so --peers asks nobody"), std::string::npos)
       << result.output;
