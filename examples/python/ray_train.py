@@ -1,4 +1,4 @@
-"""Trainers under Ray Train: what ddp.py does under torchrun, with the same losses to the last bit.
+"""Trainers under Ray Train: what ddp.py does under torchrun, with the losses that it prints there.
 
     pip install 'hopfeed[pyg,ray]'
     hopfeed-partition import debian data/debian

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ def undirected_edges_are_the_same(on_cluster: Way, folder: Path) -> None:
     compared(folder, described(folder, {}, loops, {}, {"undirected": True, "more": more}), on_cluster, parts=2)
 
 
+GRAPHS = [the_shop_is_the_same, a_table_of_partitions_is_the_cut, ldg_is_the_same, undirected_edges_are_the_same]
+
+
 def large_tables(folder: Path) -> dict[str, Any]:
     """A million edges in eight files, nodes in four; string keys, features, a weight, fractions."""
     rng = np.random.default_rng(0)
@@ -64,7 +68,16 @@ def large_tables(folder: Path) -> dict[str, Any]:
     return {"name": "large", "nodes": [node], "edges": [edge]}
 
 
-def imported_here(folder: Path, description: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    """Fingerprint and files of the import on one machine, in three partitions."""
+@dataclass(frozen=True)
+class Large:
+    """The large tables, and what one machine makes of them in three partitions."""
+
+    description: dict[str, Any]
+    fingerprint: str
+    files: dict[str, str]
+
+
+def large_import(folder: Path) -> Large:
+    description = large_tables(folder)
     report = import_tables(folder / "here", description, parts=3)
-    return report["fingerprint"], files_of(folder / "here")
+    return Large(description, report["fingerprint"], files_of(folder / "here"))

@@ -21,13 +21,11 @@ def way(machines: Machines) -> imports.Way:  # noqa: F811
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str, dict[str, str]]:
-    folder = tmp_path_factory.mktemp("large")
-    description = imports.large_tables(folder)
-    return description, *imports.imported_here(folder, description)
+def large(tmp_path_factory: pytest.TempPathFactory) -> imports.Large:
+    return imports.large_import(tmp_path_factory.mktemp("large"))
 
 
-@pytest.mark.parametrize("same", [imports.the_shop_is_the_same, imports.a_table_of_partitions_is_the_cut, imports.ldg_is_the_same, imports.undirected_edges_are_the_same])
+@pytest.mark.parametrize("same", imports.GRAPHS)
 def test_graphs_are_the_same(way: imports.Way, tmp_path: Path, same: Any) -> None:
     same(way, tmp_path)
 
@@ -44,8 +42,7 @@ def test_dirt_that_is_let_through_is_the_same(way: imports.Way, tmp_path: Path, 
     imports.compared(tmp_path, imports.described(tmp_path, nodes, edges, {}, {}), way, parts=2, rejected=True, **options)
 
 
-def test_a_raylet_that_is_lost_costs_nothing(way: imports.Way, machines: Machines, large: tuple[dict[str, Any], str, dict[str, str]], tmp_path: Path) -> None:  # noqa: F811
-    description, fingerprint, files = large
+def test_a_raylet_that_is_lost_costs_nothing(way: imports.Way, machines: Machines, large: imports.Large, tmp_path: Path) -> None:  # noqa: F811
     lost = list[threading.Thread]()
 
     def lose() -> None:
@@ -57,9 +54,9 @@ def test_a_raylet_that_is_lost_costs_nothing(way: imports.Way, machines: Machine
             lost.append(threading.Thread(target=lose))
             lost[0].start()
 
-    report = way(tmp_path / "out", description, parts=3, say=say)
+    report = way(tmp_path / "out", large.description, parts=3, say=say)
     lost[0].join()
-    assert report["fingerprint"] == fingerprint and imports.files_of(tmp_path / "out") == files
+    assert report["fingerprint"] == large.fingerprint and imports.files_of(tmp_path / "out") == large.files
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 

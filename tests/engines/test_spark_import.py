@@ -25,13 +25,11 @@ def way(spark: SparkSession) -> imports.Way:
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str, dict[str, str]]:
-    folder = tmp_path_factory.mktemp("large")
-    description = imports.large_tables(folder)
-    return description, *imports.imported_here(folder, description)
+def large(tmp_path_factory: pytest.TempPathFactory) -> imports.Large:
+    return imports.large_import(tmp_path_factory.mktemp("large"))
 
 
-@pytest.mark.parametrize("same", [imports.the_shop_is_the_same, imports.a_table_of_partitions_is_the_cut, imports.ldg_is_the_same, imports.undirected_edges_are_the_same])
+@pytest.mark.parametrize("same", imports.GRAPHS)
 def test_graphs_are_the_same(way: imports.Way, tmp_path: Path, same: Any) -> None:
     same(way, tmp_path)
 
@@ -49,8 +47,7 @@ def test_dirt_that_is_let_through_is_the_same(way: imports.Way, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("at", ["ordering keys", "counting the edges", "writing 3 partitions"])
-def test_a_worker_that_is_killed_in_mid_task_costs_nothing(way: imports.Way, large: tuple[dict[str, Any], str, dict[str, str]], tmp_path: Path, at: str) -> None:
-    description, fingerprint, files = large
+def test_a_worker_that_is_killed_in_mid_task_costs_nothing(way: imports.Way, large: imports.Large, tmp_path: Path, at: str) -> None:
     killed = list[int]()
 
     def kill() -> None:
@@ -68,9 +65,9 @@ def test_a_worker_that_is_killed_in_mid_task_costs_nothing(way: imports.Way, lar
             killers.append(threading.Thread(target=kill))
             killers[0].start()
 
-    report = way(tmp_path / "out", description, parts=3, say=say)
+    report = way(tmp_path / "out", large.description, parts=3, say=say)
     killers[0].join()
-    assert killed and report["fingerprint"] == fingerprint and imports.files_of(tmp_path / "out") == files
+    assert killed and report["fingerprint"] == large.fingerprint and imports.files_of(tmp_path / "out") == large.files
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
