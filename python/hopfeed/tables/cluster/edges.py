@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hopfeed.errors import InvalidError
@@ -220,7 +221,7 @@ def _find_dangling(job: ClusterJob, number: int, folder: Path) -> tuple[int, tup
 def _left_out(folder: Path, piece: int, given: Iterator[pa.RecordBatch]) -> list[Any]:
     rows, firsts = list[pa.Array](), list[tuple[Any, ...]]()
     for batch in given:
-        lacks = pa.compute.or_(batch.column("s_there").is_null(), batch.column("d_there").is_null())
+        lacks = pc.or_(batch.column("s_there").is_null(), batch.column("d_there").is_null())
         found = batch.filter(lacks)
         if len(found):
             rows.append(found.column("row"))
@@ -266,6 +267,6 @@ def edge_rows(job: ClusterJob, number: int, *, once: bool = False) -> Frame:
                 keys = {name: keys_out(node, batch.column(name)) for name, node in nodes.items()}
                 for i, (one, other) in enumerate(pairs):
                     made = pa.RecordBatch.from_arrays([keys[one], keys[other], row], schema=schema)
-                    yield made.filter(pa.compute.not_equal(keys[one], keys[other])) if i else made
+                    yield made.filter(pc.not_equal(keys[one], keys[other])) if i else made
 
     return job.rows(edge_pieces(job, of.table), read, schema)

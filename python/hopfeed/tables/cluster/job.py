@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,8 +115,6 @@ def keys_in(plan: NodePlan, column: pa.Array) -> pa.Array:
 
 def key_shown(plan: NodePlan, key: Any) -> Any:
     """A cluster's key, as a line shows it."""
-    import uuid
-
     return uuid.UUID(hex=key) if plan.key_kind == "uuid" and key is not None else key
 
 
@@ -129,8 +128,5 @@ def runs(keys: pa.Array, last: pa.Array | None) -> Array:
     """Of keys in order, which are the first of theirs; ``last`` is the one before them."""
     if len(keys) == 0:
         return np.zeros(0, bool)
-    if last is None:
-        head, rest = np.ones(1, bool), keys
-    else:
-        head, rest = ~np.asarray(pc.equal(keys[:1], last)), keys
-    return np.concatenate([head, ~np.asarray(pc.equal(rest[1:], rest[:-1]))])
+    head = np.ones(1, bool) if last is None else ~np.asarray(pc.equal(keys[:1], last))
+    return np.concatenate([head, ~np.asarray(pc.equal(keys[1:], keys[:-1]))])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hopfeed.tables.arrays import opened
 from hopfeed.tables.cluster import assign
@@ -48,7 +49,7 @@ def _counted(folder: Path, part: int, plan: NodePlan, columns: Sequence[str], gi
         for batch in given:
             counts = [batch.column(name).fill_null(0) for name in columns]
             for name, values in zip(columns, counts):
-                sums[name] += int(pa.compute.sum(values).as_py() or 0)
+                sums[name] += int(pc.sum(values).as_py() or 0)
             yield pa.RecordBatch.from_arrays([batch.column("key"), *counts], schema=schema)
 
     return written(folder, part, schema, made()) | {"sums": sums}

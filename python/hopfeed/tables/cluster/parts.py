@@ -83,8 +83,3 @@ def stream(parts: Sequence[Part], columns: Sequence[str] | None = None, begin: i
     for part in parts:
         if part.first + part.rows > begin and (end is None or part.first < end):
             yield from part.batches(columns, begin, end)
-
-
-def total(parts: Sequence[Part]) -> int:
-    """Rows of all."""
-    return parts[-1].first + parts[-1].rows if parts else 0
