@@ -18,8 +18,8 @@ Usage: tests/run.sh [PART... | all | change]
   gpus          the kernels compile for sm_80, sm_90, sm_100 and sm_120, and as PTX; skipped where nvcc is not
   python        the wheel, as pip makes it: with NumPy alone, with torch and PyG, its lifetimes under AddressSanitizer, its examples
   fuzz          the readers of datasets, batches, frames, logins, specs, questions about state and results, and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
-  engines       imports by Spark and by Ray on clusters of two workers each, servers and trainers on Ray; installs both (about 1 GB) and
-                wants Java 17 and the package of release; runs only when asked for
+  engines       imports by Spark and by Ray on clusters of two workers each, servers and trainers on Ray, with the package of the
+                release build; installs both (about 1 GB), wants Java 17, and runs only when asked for
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
 Without PART release and determinism run: what shows that this build can be trusted on this machine. all: all parts but engines
@@ -62,7 +62,7 @@ fi
 cd "$root" || exit
 step "Installing what is missing"
 setup_options=(--without-torch)
-[[ ! " ${parts[*]} " =~ " "(release|determinism|python)" " ]] || setup_options=()
+[[ ! " ${parts[*]} " =~ " "(release|determinism|python|engines)" " ]] || setup_options=()
 [[ ! " ${parts[*]} " =~ " "(lint|fuzz)" " ]] || setup_options+=(--with-clang)
 scripts/setup.sh "${setup_options[@]}" || exit
 
@@ -129,7 +129,7 @@ for part in "${parts[@]}"; do
     determinism) compare_builds "$folder" ;;
     lint) lint_sources "$folder" ;;
     python) run tests/python/test_package.sh "$folder" ;;
-    engines) run tests/engines/run.sh --junitxml "$folder/ctest.xml" ;;
+    engines) build_preset release && run tests/engines/run.sh --junitxml "$folder/ctest.xml" ;;
     gpus) run tests/gpu/compile_kernels.py "$folder" ;;
     fuzz) fuzz_targets "$folder" ;;
     *) run_tests "$part" "$folder" ;;
