@@ -83,12 +83,17 @@ prepare_example() {
   build_preset release hopfeed-partition hopfeed-worker "$@" || die "the build failed; the compiler's message stands above"
 }
 
+# build_python_module [TARGET...]: the package in build/release/python, for the Python of .venv, and these programs beside.
+build_python_module() {
+  cmake --preset release -DHOPFEED_PYTHON_MODULE=ON -DPython_EXECUTABLE="$root/.venv/bin/python" >/dev/null || return
+  build_preset release _core "$@"
+}
+
 # prepare_python_example TARGET...: the same with the Python module, for examples that import tables; $python runs them.
 prepare_python_example() {
   prepare_example "$@"
   python=$root/.venv/bin/python
-  cmake --preset release -DHOPFEED_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null || die "the Python module cannot be configured"
-  build_preset release _core || die "the build of the Python module failed; the compiler's message stands above"
+  build_python_module || die "the build of the Python module failed; the compiler's message stands above"
   export PYTHONPATH=$root/build/release/python HOPFEED_PYTHON=$python OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 }
 

@@ -129,7 +129,7 @@ for part in "${parts[@]}"; do
     determinism) compare_builds "$folder" ;;
     lint) lint_sources "$folder" ;;
     python) run tests/python/test_package.sh "$folder" ;;
-    engines) build_preset release && run tests/engines/run.sh --junitxml "$folder/ctest.xml" ;;
+    engines) build_python_module hopfeed-partition hopfeed-server hopfeed-worker && run tests/engines/run.sh --results "$folder" ;;
     gpus) run tests/gpu/compile_kernels.py "$folder" ;;
     fuzz) fuzz_targets "$folder" ;;
     *) run_tests "$part" "$folder" ;;

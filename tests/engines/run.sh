@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # Tests of imports by Spark and by Ray, with the package of build/release/python.
-# Usage: run.sh [ARGUMENT OF PYTEST...], as -k spark or --junitxml FILE
+# Usage: run.sh [--results FOLDER] [ARGUMENT OF PYTEST...], as -k spark. FOLDER gets ctest.xml, and gtest/NAME.xml of each run of pytest.
 # Their packages lie in build/engines/venv (about 1 GB, made once); HOPFEED_ENGINES_VENV names another environment that has them.
 set -uo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
-tests=$root/tests/engines package=$root/build/release/python
+tests=$root/tests/engines package=$root/build/release/python results=
+if [[ ${1-} == --results ]]; then
+  results=${2:?--results wants a folder}
+  shift 2
+fi
 
 [[ -e $package/hopfeed ]] || die "$package/hopfeed is not there; build it first: cmake --preset release && cmake --build --preset release"
 
@@ -31,9 +35,21 @@ fi
 
 cd "$root" || exit
 export PYTHONPATH=$package
-run "$venv/bin/python" -m pytest -q --no-header -p no:cacheprovider "$tests" "$@"
-status=$?
+cases='' status=0
+
+# test_by_pytest NAME ARGUMENT...: of pytest.
+test_by_pytest() {
+  local name=$1 code
+  shift
+  run "$venv/bin/python" -m pytest -q --no-header -p no:cacheprovider ${results:+--junitxml "$results/gtest/$name.xml"} "$@"
+  code=$?
+  ((code == 0)) || status=1
+  cases+="<testcase name=\"$name\" status=\"$( ((code < 2)) && echo run || echo fail)\"/>"   # 1: some failed, which the report tells
+}
+
+test_by_pytest clusters "$tests" "$@"
 if "$venv/bin/python" -c 'import torch, torch_geometric' 2>/dev/null; then   # elsewhere it skips, for want of Spark
-  run "$venv/bin/python" -m pytest -q --no-header -p no:cacheprovider "$root/python/tests/test_results.py" -k Spark || status=1
+  test_by_pytest results "$root/python/tests/test_results.py" -k Spark
 fi
+[[ -z $results ]] || printf '<testsuite name="engines">%s</testsuite>\n' "$cases" >"$results/ctest.xml"
 exit "$status"
