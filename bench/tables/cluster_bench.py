@@ -3,7 +3,7 @@
 Prints one JSON line.
 
 Usage: cluster_bench.py --engine spark|ray --folder DIR [--nodes N] [--edges N] [--features N] [--parts N] [--workers N] [--rounds N]
-                        [--check] [--json FILE]
+                        [--idle-workers N] [--check] [--json FILE]
 
   --engine       spark: local-cluster of so many worker processes, with a core and 2 GB each; ray: so many raylets with a core each
   --folder DIR   tables (made where they are not there, as import_bench.py makes them) and datasets
@@ -13,6 +13,7 @@ Usage: cluster_bench.py --engine spark|ray --folder DIR [--nodes N] [--edges N] 
   --parts N      partitions (2)
   --workers N    (2)
   --rounds N     by turns (3)
+  --idle-workers N  of Ray: worker processes that a node keeps when they are idle; its own default is as many as the node has cores, here one
   --check        compare the dataset with that of one machine
 
 `stages`: seconds of the last import's. `reference`: the engine reads both tables, sorts the nodes by key and writes them, joins both keys of each edge with ids in that order,
@@ -73,6 +74,8 @@ class Ray:
         from ray.cluster_utils import Cluster
 
         os.environ.setdefault("RAY_DEDUP_LOGS", "1")
+        if options.idle_workers is not None:
+            os.environ["RAY_num_workers_soft_limit"] = str(options.idle_workers)
         self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 1 << 30})
         for _ in range(options.workers - 1):
             self._cluster.add_node(num_cpus=1, object_store_memory=1 << 30)
@@ -117,6 +120,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     for name, value in (("nodes", 200_000), ("edges", 1_000_000), ("features", 32), ("parts", 2), ("workers", 2), ("rounds", 3)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--idle-workers", type=int)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -147,7 +151,7 @@ def main():
         engine.close()
     medians = {name: statistics.median(several) for name, several in seconds.items()}
     told = {"benchmark": "cluster_import", "engine": options.engine, "nodes": options.nodes, "edges": options.edges, "features": options.features,
-            "parts": options.parts, "workers": options.workers, "rounds": options.rounds, "fingerprint": report["fingerprint"],
+            "parts": options.parts, "workers": options.workers, "idle_workers": options.idle_workers, "rounds": options.rounds, "fingerprint": report["fingerprint"],
             "seconds": {name: round(value, 2) for name, value in medians.items()}, "all": seconds, "times": round(medians["import"] / medians["reference"], 3), "stages": stages}
     if options.check:
         import hopfeed
