@@ -12,7 +12,9 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 9;
+inline constexpr int kDatasetVersion = 10;
+/// Sharded ids came with this version.
+inline constexpr int kShardedIdsDatasetVersion = 10;
 /// Keys of nodes came with this version.
 inline constexpr int kKeysDatasetVersion = 9;
 /// Attributes whose rows have a scale (has_scale) came with this version.
@@ -69,6 +71,9 @@ struct NodeTypeMeta {
   /// [P] counts the nodes of other partitions that each partition has copies of (its halo); empty: there are
   /// none.
   std::vector<std::int64_t> halo_nodes = {};
+  /// [P] counts the nodes of other partitions that each partition's rows have edges from, and those that only
+  /// the rows of its halo have; with sharded ids (remote_ids.h).
+  std::vector<std::int64_t> remote_sources = {}, halo_sources = {};
   KeysMeta keys = {};
   bool has_keys() const { return keys.type != KeyType::kNone; }
 };
@@ -119,6 +124,9 @@ struct DatasetMeta {
   std::string made_by;      // the command line
   std::vector<std::string> class_names;  // optional, of the labels of the first node type
   int partitions = 1;
+  /// Ids are sharded: no file has an entry for each node of the graph, or for each entry of a split. Partition
+  /// p has those of range p (id_ranges.h), and the original ids of its own remote sources (remote_ids.h).
+  bool sharded_ids = false;
   CutMeta cut;
   std::vector<NodeTypeMeta> node_types;
   std::vector<EdgeTypeMeta> edge_types;
@@ -138,9 +146,9 @@ struct DatasetMeta {
   bool has_labels(const EdgeTypeMeta& edge, const std::string& split) const;
   /// Returns whether an edge type ends at the node type, so that row records name its original ids.
   bool has_rows(const NodeTypeMeta& node) const;
-  /// Returns whether the original ids of all nodes lie beside the partitions, so that a machine needs some of
-  /// these only.
-  bool has_original_ids() const;
+  /// Returns whether a machine needs some of the partitions only: ids are sharded, or the original ids of all
+  /// nodes lie beside the partitions.
+  bool can_be_shared_out() const;
   /// Returns whether partitions have copies of the rows along the cut (halo_files.h).
   bool has_halos() const { return !node_types.empty() && !node_types[0].halo_nodes.empty(); }
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
@@ -194,6 +202,18 @@ std::string key_offsets_path(const NodeTypeMeta& node);
 /// Returns whether the file belongs to keys: machines that sample need none.
 bool is_keys_path(const std::string& path);
 std::string split_path(const NodeTypeMeta& node, const std::string& split);
+// With sharded ids these take the place of new_ids_path, all_original_ids_path, split_path and link_..._path.
+// Dataset ids of the original ids of a range, [n]:
+std::string new_ids_shard_path(int partition, const NodeTypeMeta& node);
+// RemoteIds, of a partition or of a halo:
+std::string remote_ids_path(int partition, const NodeTypeMeta& node);
+std::string id_buckets_path(int partition, const NodeTypeMeta& node);
+// Original id and dataset id of each entry of a range of a split, int64 [s, 2]; of links original ids of source
+// and destination, then their dataset ids, int64 [s, 4]; labels and times int64 [s].
+std::string split_shard_path(int partition, const NodeTypeMeta& node, const std::string& split);
+std::string link_pairs_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split);
+std::string link_labels_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split);
+std::string link_times_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split);
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split);

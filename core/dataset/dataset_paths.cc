@@ -13,6 +13,9 @@ std::string edge_file(int partition, const EdgeTypeMeta& edge, const std::string
 std::string link_file(const EdgeTypeMeta& edge, const std::string& split, const char* name) {
   return "edge_splits/" + edge.folder() + "/" + split + "/" + name + ".npy";
 }
+std::string id_file(int partition, const NodeTypeMeta& node, const char* name) {
+  return part_folder(partition) + "/ids/" + node.name + "/" + name + ".npy";
+}
 }  // namespace
 
 std::string part_folder(int partition) {
@@ -86,6 +89,27 @@ bool is_derived_path(const std::string& path) {
     if (folder == tables) return true;
   return file.filename() == "by_id.npy";
 }
+std::string new_ids_shard_path(int partition, const NodeTypeMeta& node) {
+  return id_file(partition, node, "new_ids");
+}
+std::string remote_ids_path(int partition, const NodeTypeMeta& node) {
+  return id_file(partition, node, "remote");
+}
+std::string id_buckets_path(int partition, const NodeTypeMeta& node) {
+  return id_file(partition, node, "buckets");
+}
+std::string split_shard_path(int partition, const NodeTypeMeta& node, const std::string& split) {
+  return part_folder(partition) + "/" + split_path(node, split);
+}
+std::string link_pairs_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split) {
+  return part_folder(partition) + "/" + link_file(edge, split, "pairs");
+}
+std::string link_labels_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split) {
+  return part_folder(partition) + "/" + link_file(edge, split, "labels");
+}
+std::string link_times_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split) {
+  return part_folder(partition) + "/" + link_file(edge, split, "times");
+}
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split) {
   return link_file(edge, split, "pairs");
 }
@@ -97,7 +121,7 @@ std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split) 
 }
 
 bool DatasetMeta::has_labels(const EdgeTypeMeta& edge, const std::string& split) const {
-  return files.contains(link_labels_path(edge, split));
+  return files.contains(sharded_ids ? link_labels_shard_path(0, edge, split) : link_labels_path(edge, split));
 }
 
 }  // namespace hopfeed
