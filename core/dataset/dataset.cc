@@ -60,6 +60,8 @@ Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
   edge_type_into_.assign(meta_.node_types.size(), -1);
   for (int t = 0; t < num_node_types(); ++t) open_nodes(t);
   for (int t = 0; t < num_edge_types(); ++t) open_edges(t);
+  if (meta_.sharded_ids)
+    for (int t = 0; t < num_node_types(); ++t) find_own_ids(t);
 }
 
 NpyArray Dataset::open_array(const std::string& relative) const {

@@ -152,6 +152,8 @@ class Dataset {
   /// store it (meta().remote_rows). What it holds is not checked (cache/remote_ranks.h does).
   RankedRows remote_rows(int node_type, int partition) const;
 
+  /// Returns whether each partition has a range of the ids, and no machine those of all nodes.
+  bool sharded_ids() const { return meta_.sharded_ids; }
   /// Returns whether this machine can tell the ids of all nodes; else it asks (core/sampler/peer_ids.h), and
   /// the functions below that look ids up throw kUnsupported for those of others.
   bool has_all_ids() const { return whole_ || !meta_.sharded_ids; }
@@ -220,7 +222,8 @@ class Dataset {
     std::vector<NpyArray> halo_places;      // [halo] of HaloPlace
     NpyArray new_ids;                       // [N]; not with sharded ids
     NpyArray all_original_ids;              // [N] the inverse; read where some partitions are not here
-    std::vector<NpyArray> new_ids_shards;   // [partition], with sharded ids, as the two below
+    std::vector<NpyArray> new_ids_shards;   // [partition], with sharded ids, as the three below
+    std::vector<OriginalIds> own_ids;       // [partition]; null of those that are not here
     std::vector<RemoteIdFiles> remote_ids;  // [part]
     std::vector<std::vector<NpyArray>> split_shards;  // [split][partition]
     std::vector<PartFiles<std::byte>> attrs;          // in the order of meta's list
@@ -273,6 +276,7 @@ class Dataset {
   void open_id_shards(int node_type, int partition);
   void open_remote_ids(int node_type, int part, std::int64_t count);
   void open_link_shards(int edge_type);
+  void find_own_ids(int node_type);
   NpyArray open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const;
   NpyArray open_array(const std::string& relative) const;
 

@@ -91,8 +91,10 @@ struct EdgeTypeMeta {
       times;  // attributes of these edges, or else of their source nodes, that rows are ordered by
   std::string rev_of = {};  // folder() of the edge type that these edges are the reverse of; empty: of none
   std::map<std::string, std::int64_t> splits = {};  // edge splits: name -> number of links
-  bool has_by_id = false;                           // rows have the order of source ids too
-  std::vector<std::int64_t> halo_edges = {};        // [P] of the rows that halos copy; empty: there are none
+  /// With sharded ids, of the edge splits that have labels: name -> the smallest of all.
+  std::map<std::string, std::int64_t> smallest_labels = {};
+  bool has_by_id = false;                     // rows have the order of source ids too
+  std::vector<std::int64_t> halo_edges = {};  // [P] of the rows that halos copy; empty: there are none
   std::string folder() const { return src + "__" + rel + "__" + dst; }
   /// Returns whether the edge type has something of version 5.
   bool has_links() const { return !rev_of.empty() || !splits.empty() || has_by_id; }

@@ -151,6 +151,12 @@ EdgeTypeMeta read_edge_type(const MetaFields& in, int partitions) {
   if (in.has("rev_of")) edge.rev_of = in.text("rev_of");
   if (in.has("has_by_id")) edge.has_by_id = in.flag("has_by_id");
   if (in.has("splits")) edge.splits = read_splits(in, "edge type " + edge.folder(), kMaxEdges);
+  if (in.has("smallest_labels"))
+    for (const auto& [name, label] : in.at("smallest_labels").items()) {
+      if (!label.is_number_integer() || !edge.splits.contains(name))
+        in.fail("has 'smallest_labels' of no split");
+      edge.smallest_labels[name] = label.get<std::int64_t>();
+    }
   if (!in.has("halo_edges")) return edge;
   edge.halo_edges = in.wholes("halo_edges", 0, edge.count, kMaxPartitions);
   if (edge.halo_edges.size() != static_cast<std::size_t>(partitions))
@@ -335,6 +341,10 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   if (version < kLinksDatasetVersion && std::ranges::any_of(meta.edge_types, &EdgeTypeMeta::has_links))
     in.fail("has what its version does not know: rev_of, splits or has_by_id of edges");
   read_files(in, meta);
+  for (const EdgeTypeMeta& edge : meta.edge_types)
+    for (const auto& [name, count] : edge.splits)
+      if (edge.smallest_labels.contains(name) != (meta.sharded_ids && meta.has_labels(edge, name)))
+        in.fail("has 'smallest_labels' that do not go with the labels of edge type " + edge.folder());
   return meta;
 }
 
@@ -388,6 +398,7 @@ std::string format_meta(const DatasetMeta& meta) {
                      {"times", edge.times}});
     if (!edge.rev_of.empty()) edges.back()["rev_of"] = edge.rev_of;
     if (!edge.splits.empty()) edges.back()["splits"] = json(edge.splits);
+    if (!edge.smallest_labels.empty()) edges.back()["smallest_labels"] = json(edge.smallest_labels);
     if (edge.has_by_id) edges.back()["has_by_id"] = true;
     if (!edge.halo_edges.empty()) edges.back()["halo_edges"] = edge.halo_edges;
   }

@@ -107,6 +107,12 @@ void Dataset::open_link_shards(int edge_type) {
   }
 }
 
+// Once the rows are open, which mostly name them.
+void Dataset::find_own_ids(int node_type) {
+  for (int p = 0; p < meta_.partitions; ++p)
+    nodes_[node_type].own_ids.push_back(has_partition(p) ? original_ids(node_type, p) : OriginalIds());
+}
+
 // ---- ids
 
 void Dataset::find_dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
@@ -151,12 +157,10 @@ void Dataset::find_original_ids(int node_type, std::span<const std::int64_t> dat
   if (has_all_ids()) return original_ids(node_type, dataset_ids, out);
   const NodeFiles& files = nodes_[node_type];
   const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
-  std::vector<OriginalIds> own(static_cast<std::size_t>(meta_.partitions));
-  for (int p = 0; p < meta_.partitions; ++p)
-    if (has_partition(p)) own[static_cast<std::size_t>(p)] = original_ids(node_type, p);
   const auto own_place = [&](std::int64_t id) -> const std::int64_t* {
     const auto p = static_cast<std::size_t>(partition_of(offsets, id));
-    return own[p].first == nullptr ? nullptr : own[p].first + (id - offsets[p]) * own[p].stride;
+    const OriginalIds& own = files.own_ids[p];
+    return own.first == nullptr ? nullptr : own.first + (id - offsets[p]) * own.stride;
   };
   const auto prefetch = [&](std::int64_t id, bool entries) {
     if (const std::int64_t* place = own_place(id)) return prefetch_line(place);
@@ -193,8 +197,9 @@ SplitShard Dataset::split_shard(int node_type, const std::string& name, int part
 LinkShard Dataset::link_shard(int edge_type, const std::string& name, int partition) const {
   const LinkShards& split = edges_[edge_type].split_shards[edge_split_number(edge_type, name)];
   const LinkFiles& shard = split.shards[static_cast<std::size_t>(partition)];
-  return {
-      .pairs = numbers_or_none(shard.pairs), .labels = numbers_or_none(shard.labels), .times = numbers_or_none(shard.times)};
+  return {.pairs = numbers_or_none(shard.pairs),
+          .labels = numbers_or_none(shard.labels),
+          .times = numbers_or_none(shard.times)};
 }
 
 void Dataset::require_joinable(const std::string& split) const {
@@ -226,7 +231,8 @@ LinkSplit Dataset::joined_links(int edge_type, std::size_t split) const {
   Joined& joined = *files.joined;
   std::call_once(joined.once, [&] {
     for (const LinkFiles& shard : files.shards) {
-      const std::span<const std::int64_t> pairs = numbers_or_none(shard.pairs), labels = numbers_or_none(shard.labels),
+      const std::span<const std::int64_t> pairs = numbers_or_none(shard.pairs),
+                                          labels = numbers_or_none(shard.labels),
                                           times = numbers_or_none(shard.times);
       for (std::size_t i = 0; i < pairs.size(); i += 4)
         joined.numbers.insert(joined.numbers.end(), {pairs[i], pairs[i + 1]});

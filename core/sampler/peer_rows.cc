@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/base/memory_limits.h"
 #include "core/dataset/row_gather.h"
 #include "core/sampler/rows_here.h"
 
@@ -105,7 +106,12 @@ WholeNodeAttr::WholeNodeAttr(const Dataset& dataset, int node_type, const std::s
   constexpr std::int64_t kChunk = std::int64_t{1} << 20;
   const std::int64_t count = dataset.num_nodes(node_type);
   const auto row_bytes = static_cast<std::size_t>(view_.row_bytes);
-  copy_.resize(static_cast<std::size_t>(count) * row_bytes);
+  const std::size_t bytes = static_cast<std::size_t>(count) * row_bytes;
+  require_memory(bytes, available_memory(),
+                 fmt::format("attribute '{}' of all nodes of type '{}', most of which lie on other machines",
+                             name, dataset.meta().node_types[static_cast<std::size_t>(node_type)].name),
+                 "leave out what needs all of it, or use more memory");
+  copy_.resize(bytes);
   std::vector<std::int64_t> ids;
   for (std::int64_t begin = 0; begin < count; begin += kChunk) {
     ids.resize(static_cast<std::size_t>(std::min(kChunk, count - begin)));

@@ -14,6 +14,7 @@
 #include "tests/oracle/typed_oracle.h"
 #include "tests/support/machines.h"
 #include "tests/support/made_batch.h"
+#include "tests/support/sharded_ids.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -46,6 +47,8 @@ TEST(PartitionsOracle, MachinesGiveTheBatchOfOneThatHasTheWholeGraph) {
                                                     .empty_type = empty_type});
     const auto path = folder.path() / std::to_string(round);
     testing::write_typed_dataset(path, graph, cut_of(graph, rounds));
+    const bool sharded = rounds.below(2) == 1;
+    if (sharded) testing::shard_ids(path);
     const testing::Machines machines(path, 1 + static_cast<int>(rounds.below(4)));
     for (int batch = 0; batch < 3; ++batch) {
       int type = static_cast<int>(rounds.below(std::ssize(graph.nodes) - (empty_type ? 1 : 0)));
@@ -58,8 +61,8 @@ TEST(PartitionsOracle, MachinesGiveTheBatchOfOneThatHasTheWholeGraph) {
       const BatchKey key = rounds.key(list.size());
       const auto machine = static_cast<std::size_t>(rounds.below(static_cast<std::int64_t>(machines.size())));
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", machine " +
-                   std::to_string(machine) + " of " + std::to_string(machines.size()) + ", options " +
-                   options.to_json());
+                   std::to_string(machine) + " of " + std::to_string(machines.size()) +
+                   (sharded ? ", sharded ids" : "") + ", options " + options.to_json());
       BatchMaker maker(machines.dataset(machine), list, options);
       const auto block = testing::make_block(maker, key);
       const Ints part(seeds.begin() + key.first, seeds.begin() + key.first + key.count);
@@ -88,6 +91,8 @@ TEST(PartitionsOracle, LinksGiveTheBatchOfOneMachineToo) {
     cut.by_id = rounds.below(2) == 1;
     const auto path = folder.path() / std::to_string(round);
     testing::write_typed_dataset(path, graph, cut);
+    const bool sharded = rounds.below(2) == 1;
+    if (sharded) testing::shard_ids(path);
     const testing::Machines machines(path, 1 + static_cast<int>(rounds.below(4)));
     for (int batch = 0; batch < 3; ++batch) {
       testing::SerialLinks links = rounds.links(graph);
@@ -100,8 +105,8 @@ TEST(PartitionsOracle, LinksGiveTheBatchOfOneMachineToo) {
       const BatchKey key = rounds.key(list.size());
       const auto machine = static_cast<std::size_t>(rounds.below(static_cast<std::int64_t>(machines.size())));
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", machine " +
-                   std::to_string(machine) + " of " + std::to_string(machines.size()) + ", options " +
-                   options.to_json());
+                   std::to_string(machine) + " of " + std::to_string(machines.size()) +
+                   (sharded ? ", sharded ids" : "") + ", options " + options.to_json());
       const testing::SerialLinks part = testing::part_of(links, key.first, key.count);
       const auto expected = testing::serial_links(graph, part, options, key);
       BatchMaker maker(machines.dataset(machine), list, options);
