@@ -71,8 +71,12 @@ PeerOptions options_for(PeerOptions options, PeerService service) {
   return options;
 }
 
+/// Sharded ids are asked for since protocol 5, by questions about partitions.
+constexpr std::uint16_t kIdsVersion = 5;
+
 PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options, PeerService service) {
   const Frames& frames = frames_of(service);
+  const bool asks_ids = service == PeerService::kPartitions && meta.sharded_ids;
   return {.fingerprint = meta.fingerprint,
           .manifest = manifest_hash(meta),
           .num_partitions = meta.partitions,
@@ -90,8 +94,8 @@ PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options, PeerSe
                      .since = ""},
           .ask = frames.ask,
           .answer = frames.answer,
-          .least_version = frames.least_version,
-          .about = frames.about};
+          .least_version = asks_ids ? kIdsVersion : frames.least_version,
+          .about = asks_ids ? "partitions with sharded ids" : frames.about};
 }
 
 }  // namespace

@@ -108,7 +108,8 @@ PartitionOwner::Counts PartitionOwner::counts() const {
           .whole_row_edges = whole_row_edges_,
           .feature_rows = feature_rows_,
           .edges_looked_up = edges_looked_up_,
-          .ids = ids_};
+          .original_ids = original_ids_,
+          .mapped_ids = mapped_ids_};
 }
 
 void PartitionOwner::keep_job(std::uint64_t job, const std::string& told) {
@@ -283,7 +284,7 @@ void PartitionOwner::new_ids(std::uint32_t partition, PeerReader& in, PeerWriter
   const std::vector<std::int64_t> originals = ids_of(places, ranges.begin(p), ranges.size(p));
   std::vector<std::int64_t> ids(originals.size());
   dataset_.find_dataset_ids(type, originals, ids);
-  ids_ += std::ssize(ids);
+  mapped_ids_ += std::ssize(ids);
   out.narrow(std::span<const std::int64_t>(ids), id_width(dataset_, type));
 }
 
@@ -300,7 +301,7 @@ void PartitionOwner::old_ids(std::uint32_t partition, PeerReader& in, PeerWriter
       ids_of(rows, offsets[partition], offsets[partition + 1] - offsets[partition]);
   std::vector<std::int64_t> ids(nodes.size());
   dataset_.find_original_ids(type, nodes, ids.data());
-  ids_ += std::ssize(ids);
+  original_ids_ += std::ssize(ids);
   out.narrow(std::span<const std::int64_t>(ids), id_width(dataset_, type));
 }
 
@@ -320,7 +321,7 @@ void PartitionOwner::split(std::uint32_t partition, PeerReader& in, PeerWriter& 
                                                ? ids_of(in.array<std::int64_t>(head.places), 0, range)
                                                : ids_of(in.array<std::uint32_t>(head.places), 0, range);
   in.end();
-  ids_ += std::ssize(places);
+  mapped_ids_ += std::ssize(places);
   const int type = static_cast<int>(head.type), p = static_cast<int>(partition);
   std::vector<std::int64_t> column(places.size());
   const auto put = [&](std::span<const std::int64_t> entries, std::size_t width, std::size_t at, int bytes) {

@@ -250,6 +250,12 @@ std::vector<std::int64_t> dataset_ids_of_all(const Dataset& dataset, int node_ty
   return ids;
 }
 
+std::vector<std::int64_t> dataset_ids_of_split(const Dataset& dataset, int node_type,
+                                               const std::string& split) {
+  if (dataset.has_all_ids()) return dataset_ids_of_all(dataset, node_type, dataset.split(node_type, split));
+  return whole_split(dataset, Store::kNode, node_type, split).ids;
+}
+
 std::vector<std::int64_t> original_ids_of_all(const Dataset& dataset, int node_type,
                                               std::span<const std::int64_t> ids) {
   std::vector<std::int64_t> originals(ids.size());

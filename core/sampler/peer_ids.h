@@ -92,6 +92,9 @@ class PeerIds {
 /// Returns all entries of a split, some at a time, into memory. Throws kNoSpace where they do not fit.
 SplitEntries whole_split(const Dataset& dataset, Store store, int type, const std::string& split);
 
+/// Returns the dataset ids of the nodes of a split, in the imported order, whoever has them.
+std::vector<std::int64_t> dataset_ids_of_split(const Dataset& dataset, int node_type, const std::string& split);
+
 /// Returns the dataset ids of these nodes, whoever has them.
 std::vector<std::int64_t> dataset_ids_of_all(const Dataset& dataset, int node_type,
                                              std::span<const std::int64_t> originals);
