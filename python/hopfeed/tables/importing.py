@@ -21,7 +21,8 @@ from hopfeed.tables.made import ROWS
 PathLike = Union[str, "os.PathLike[str]"]
 Say = Callable[[str], None]
 
-_CHOICES = {"dangling": ("error", "drop", "add"), "duplicates": ("error", "same", "smallest"), "nulls": ("error", "0")}
+_CHOICES = {"dangling": ("error", "drop", "add"), "duplicates": ("error", "same", "smallest"), "nulls": ("error", "0"),
+            "ids": ("replicated", "sharded", "auto")}
 
 
 def import_tables(
@@ -41,6 +42,7 @@ def import_tables(
     keys: bool = True,
     edge_ids: bool = True,
     by_id: bool = False,
+    ids: str = "auto",
     memory: int | str | None = None,
     threads: int | None = None,
     work: PathLike | None = None,
@@ -64,6 +66,8 @@ def import_tables(
         like: a dataset of another import, whose attributes and classes these tables have to have.
         keys: keep them in the dataset.
         edge_ids, by_id: as ``hopfeed-partition import`` has them.
+        ids: ``replicated``: every machine has those of all nodes; ``sharded``: each partition has a range of them; ``auto``: sharded where a
+            type has 100 million nodes and there are several partitions.
         memory: bytes that this process may take (``"8G"``); half of the machine's without.
         work: the folder in which a hidden folder has the stages until the dataset is whole; without, it lies beside the dataset.
         rejected: a file for the rows that were left out, or that the import failed by: a JSON object a line.
@@ -80,7 +84,7 @@ def import_tables(
     from hopfeed.tables.job import Options
 
     target = Path(folder)
-    options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, Path(rejected) if rejected else None)
+    options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, ids, Path(rejected) if rejected else None)
     check_options(options, target, overwrite or dry_run)
     described = described_as(description, name, nodes, edges)
     place = (Path(work).absolute() if work else target.absolute().parent) / f".{target.absolute().name}.import"
@@ -119,6 +123,8 @@ def check_options(options: Any, target: Path, may_be_there: bool) -> None:
             raise InvalidError(f"--{option} is {value!r}; it may be: {', '.join(choices)}")
     if not 1 <= options.parts <= 4096:
         raise InvalidError(f"--parts is {options.parts}, expected a number from 1 to 4096")
+    if options.ids == "sharded" and options.parts == 1:
+        raise InvalidError("--ids sharded gives each partition a range of the ids; give --parts 2 or more, or leave it out")
     if not 0 <= options.seed < 1 << 64:
         raise InvalidError(f"--seed is {options.seed}, expected a number from 0 to {(1 << 64) - 1}")
     if target.exists() and not may_be_there:
@@ -274,7 +280,7 @@ def signature(job: Any, description: Description, assigned: Any, like: str) -> d
     """Of what an import is made: what stages that are there have to agree with."""
     options, found = job.options, [one.source for one in (*job.plan.nodes, *job.plan.edges) if one.source]
     files = sorted({file for source in [*found, *([assigned] if assigned else [])] for file in source.files})
-    told = {key: getattr(options, key) for key in ("parts", "assign", "seed", "dangling", "duplicates", "nulls", "keys", "edge_ids", "by_id")}
+    told = {key: getattr(options, key) for key in ("parts", "assign", "seed", "dangling", "duplicates", "nulls", "keys", "edge_ids", "by_id", "ids")}
     told |= {"rejected": options.rejected is not None, "like": like}
     described = hashlib.blake2b(repr(description).encode(), digest_size=16).hexdigest()  # which may name secrets of a store
     return {"description": described, **told, "files": [list(file) for file in files]}

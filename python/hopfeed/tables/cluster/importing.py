@@ -53,6 +53,7 @@ def import_tables(
     keys: bool = True,
     edge_ids: bool = True,
     by_id: bool = False,
+    ids: str = "auto",
     task_memory: int | str = TASK_MEMORY,
     work: PathLike | None = None,
     rejected: PathLike | None = None,
@@ -67,7 +68,7 @@ def import_tables(
     """
     require_packages()
     target, tell = Path(out).absolute(), say or (lambda _: None)
-    options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, Path(rejected).absolute() if rejected else None)
+    options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, ids, Path(rejected).absolute() if rejected else None)
     check_options(options, target, overwrite or dry_run)
     task_bytes = bytes_given(task_memory, "task_memory")
     if task_bytes < LEAST_MEMORY:
