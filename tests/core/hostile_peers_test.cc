@@ -16,6 +16,7 @@
 #include "tests/core/random_links.h"
 #include "tests/support/machines.h"
 #include "tests/support/made_batch.h"
+#include "tests/support/sharded_ids.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -137,6 +138,7 @@ class HostilePeers : public ::testing::Test {
     cut.by_id = rounds.below(2) == 1;
     const auto path = folder_.path() / std::to_string(number_++);
     testing::write_typed_dataset(path, graph, cut);
+    if (rounds.below(2) == 1) testing::shard_ids(path);
     return path;
   }
   testing::TypedGraph graph_of(testing::Rounds& rounds) {
