@@ -62,7 +62,7 @@ class Server:
 
 
 class Relay:
-    """Passes bytes on, `delay` seconds after they came."""
+    """Passes bytes on, `delay` seconds after they came; it may be changed at any time."""
 
     def __init__(self, target, delay):
         self.target, self.delay = target.rsplit(":", 1), delay
@@ -152,8 +152,8 @@ def beside_sharded(options, server, machine, cpu, peers, wire):
     return {"sharded_cpu": sharded_cpu / cpu, "sharded_bytes": sharded_wire / (wire + more), "sharded_to_replicated_bytes": sharded_wire / wire}
 
 
-def parse(usage, **defaults):
-    """The options, whose defaults tell what each is, and the manifest of --data, which is in two partitions."""
+def parse(usage, parts=2, **defaults):
+    """The options, whose defaults tell what each is, and the manifest of --data, which is in `parts` partitions."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--data", type=pathlib.Path)
     parser.add_argument("--help", "-h", action="store_true")
@@ -164,8 +164,9 @@ def parse(usage, **defaults):
     if options.help or options.data is None:
         sys.exit(usage.strip())
     meta = json.loads((options.data / "meta.json").read_text(encoding="utf-8"))
-    if meta["partitions"] != 2:
-        sys.exit(f"{options.data} has {meta['partitions']} partitions; cut it into two (hopfeed-partition partition --parts 2)")
+    if meta["partitions"] != parts:
+        sys.exit(f"{options.data} has {meta['partitions']} partitions; cut it into {parts} "
+                 f"(hopfeed-partition partition --parts {parts})")
     return options, meta
 
 

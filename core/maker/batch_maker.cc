@@ -13,6 +13,7 @@
 #include "core/base/limits.h"
 #include "core/batch/block_writer.h"
 #include "core/batch/packed_block.h"
+#include "core/dataset/partition_peers.h"
 #include "core/maker/batch_features.h"
 #include "core/maker/block_arrays.h"
 #include "core/sampler/peer_ids.h"
@@ -48,6 +49,7 @@ struct BatchMaker::Impl {
   std::optional<ScratchBudget::Share> share;
   std::size_t of_seeds = 0;  // of the share, for batches of
   std::int64_t covered = 0;  // so many positions
+  PartitionPeers::Asked asked;
 
   // The batch under way.
   BatchKey key;
@@ -116,6 +118,16 @@ struct BatchMaker::Impl {
     features.gather(counts.feature_rows, arrays.features, writer,
                     {.last_bytes = kLastBytes, .tell = nearly_done});
     if (features.packed()) features.write_held(arrays.held, writer);
+    if (dataset.peers() == nullptr) return;
+    const PartitionPeers::Asked more = dataset.peers()->take_counts();
+    asked.questions += more.questions, asked.twice += more.twice;
+  }
+
+  TierCounts tier_counts() const {
+    TierCounts all = features.counts();
+    all.peer_questions = asked.questions;
+    all.peer_asked_twice = asked.twice;
+    return all;
   }
 
   // They come while the features do.
@@ -202,7 +214,7 @@ void BatchMaker::drop() {
   impl_->features.drop();
   impl_->peer_ids.drop();
 }
-TierCounts BatchMaker::tier_counts() const { return impl_->features.counts(); }
+TierCounts BatchMaker::tier_counts() const { return impl_->tier_counts(); }
 GpuUse BatchMaker::gpu_use() const { return impl_->gpu_use(); }
 BatchMaker::Parts BatchMaker::parts() {
   return {.seeds = *impl_->seeds, .features = impl_->features, .layout = impl_->layout};

@@ -95,6 +95,7 @@ void gather_rows_of_all(const Dataset& dataset, Store store, int type, const std
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (here.row(ids[i]) == nullptr) asked.push_back(ids[i]), tags.push_back(i);
   others.ask(asked, tags);
+  if (!asked.empty()) dataset.peers()->send_asked();
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (const std::byte* row = here.row(ids[i])) std::memcpy(out + i * row_bytes, row, row_bytes);
   others.take([&](std::size_t i, const std::byte* row) { std::memcpy(out + i * row_bytes, row, row_bytes); });
