@@ -24,8 +24,8 @@ class AnswerTimes {
   std::optional<Seconds> mean() const;
   /// Returns the mean, halved for each second since the last answer.
   std::optional<Seconds> faded_mean(Clock::time_point now) const;
-  /// Returns what 99 of 100 of the last answers, some hundreds to a thousand, have stayed below, rounded up by
-  /// a fifth at most; of fewer than 100 the longest. Zero: there was none.
+  /// Returns what 99 of 100 of the last answers, some hundreds to a thousand, have stayed below, rounded up
+  /// by a fifth at most; of fewer than 100 the longest. Zero: there was none.
   Clock::duration p99() const;
 
  private:

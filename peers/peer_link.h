@@ -1,6 +1,6 @@
 // One server of partitions, seen from a machine that asks it: connects, asks what it has, sends questions and
-// hands out answers, until it is told to end; connects anew whenever the connection is lost. Told to sleep, it
-// closes the connection, and opens it when a question comes. All in the thread of peer_network.h.
+// hands out answers, until it is told to end; connects anew whenever the connection is lost. Told to sleep,
+// it closes the connection, and opens it when a question comes. All in the thread of peer_network.h.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>

@@ -309,8 +309,8 @@ struct PeerNetwork::Impl {
     dispatch(ticket);
   }
 
-  /// The server of its partition to ask next, of those that neither have it nor have refused it; null: none is
-  /// there. One that sleeps is as quick as it was: it is woken where the others are busy, and not by time.
+  /// The server of its partition to ask next, of those that neither have it nor have refused it; null: none
+  /// is there. One that sleeps is as quick as it was: it is woken where the others are busy, and not by time.
   PeerLink* server_for(const Question& question) const {
     const Clock::time_point now = Clock::now();
     std::vector<PeerLink*> there;
@@ -469,8 +469,8 @@ struct PeerNetwork::Impl {
 
   // ---- the thread: connections that are not needed
 
-  /// Has those sleep that nothing was asked of for long, where another is connected for each partition that is
-  /// not on this machine. So who has one is always watched, and its loss noticed. With the mutex.
+  /// Has those sleep that nothing was asked of for long, where another is connected for each partition that
+  /// is not on this machine. So who has one is always watched, and its loss noticed. With the mutex.
   void let_sleep(Clock::time_point now) {
     for (const auto& link : links) {
       if (!link->open() || link->outstanding() > 0 || now - link->idle_since() < patience.idle) continue;

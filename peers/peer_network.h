@@ -4,10 +4,10 @@
 // of a partition refuses is asked of its others, once of each. Answers are the same whoever gives them, so
 // nothing but time is lost.
 //
-// Of several servers of a partition the one is asked that answers soonest (replica_choice.h). One that is late
-// with an answer stays asked, and another is asked too, within a budget (second_asks.h): the first answer is
-// taken. Connections that are not needed, since another server of each partition is connected, are closed when
-// they are idle, and opened when a question comes or the other is lost.
+// Of several servers of a partition the one is asked that answers soonest (replica_choice.h). One that is
+// late with an answer stays asked, and another is asked too, within a budget (second_asks.h): the first
+// answer is taken. Connections that are not needed, since another server of each partition is connected, are
+// closed when they are idle, and opened when a question comes or the other is lost.
 #pragma once
 #include <chrono>
 #include <cstddef>

@@ -17,9 +17,9 @@ struct Replica {
   std::size_t open = 0;  // questions that it has not answered
 };
 
-/// Returns the time that is expected of a server's answers; nothing: it was never asked. With questions open it is that of its answers, or
-/// how long the oldest has been open where that is longer: who hangs is no longer quick. Without any, time
-/// makes it attractive again.
+/// Returns the time that is expected of a server's answers; nothing: it was never asked. With questions open
+/// it is that of its last answers, or how long the oldest question has been open where that is longer: who
+/// hangs is no longer quick. With none open, time makes it attractive again.
 std::optional<AnswerTimes::Seconds> recent_time(const AnswerTimes& times,
                                                 std::optional<AnswerTimes::Clock::time_point> oldest_open,
                                                 AnswerTimes::Clock::time_point now);

@@ -1,5 +1,5 @@
-// Questions that may be asked of a second server, since the first is late: when each is late, and how many may
-// be.
+// Questions that are asked of a second server, since the first is late: when each is late, and how many may
+// be asked so.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -10,9 +10,9 @@
 
 namespace hopfeed {
 
-/// A SecondAskBudget allows one question in 20 to be asked twice, at any moment of those asked so far. What is
-/// not used is kept for 16 at most, so that a server that hangs after a good hour does not have all its
-/// questions asked twice.
+/// A SecondAskBudget allows one question in 20 to be asked twice, at any moment of those asked so far. What
+/// is not used is kept for 16 at most, so that when a server hangs after a good hour not all its questions
+/// are asked twice.
 class SecondAskBudget {
  public:
   static constexpr std::int64_t kOneIn = 20, kBurst = 16;

