@@ -144,8 +144,9 @@ struct DatasetMeta {
   int version() const;
   /// Returns whether rows of an attribute have a scale each.
   bool has_scales() const;
-  /// Returns whether the links of an edge split have labels.
+  /// Return whether the links of an edge split have labels, times.
   bool has_labels(const EdgeTypeMeta& edge, const std::string& split) const;
+  bool has_times(const EdgeTypeMeta& edge, const std::string& split) const;
   /// Returns whether an edge type ends at the node type, so that row records name its original ids.
   bool has_rows(const NodeTypeMeta& node) const;
   /// Returns whether a machine needs some of the partitions only: ids are sharded, or the original ids of all
@@ -222,7 +223,7 @@ std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split);
 /// Returns whether the file belongs to a halo.
 bool is_halo_path(const std::string& path);
 /// Returns whether the file is made of others of the dataset: tables of weights, orders by times and by
-/// source ids, all of a halo.
+/// source ids, remote ids, all of a halo.
 bool is_derived_path(const std::string& path);
 
 }  // namespace hopfeed

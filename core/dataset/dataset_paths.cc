@@ -84,6 +84,8 @@ bool is_derived_path(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string folder = file.parent_path().filename().string();
   if (path.starts_with("time_bounds/") || is_halo_path(path)) return true;
+  if (path.starts_with("part-") && path.find('/') == path.find("/ids/"))
+    return file.filename() == "remote.npy" || file.filename() == "buckets.npy";
   if (path.find("/edges/") == std::string::npos || folder == "attrs") return false;
   for (const char* tables : {"alias", "time_order", "times", "time_codes", "time_indices"})
     if (folder == tables) return true;
@@ -122,6 +124,9 @@ std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split) 
 
 bool DatasetMeta::has_labels(const EdgeTypeMeta& edge, const std::string& split) const {
   return files.contains(sharded_ids ? link_labels_shard_path(0, edge, split) : link_labels_path(edge, split));
+}
+bool DatasetMeta::has_times(const EdgeTypeMeta& edge, const std::string& split) const {
+  return files.contains(sharded_ids ? link_times_shard_path(0, edge, split) : link_times_path(edge, split));
 }
 
 }  // namespace hopfeed

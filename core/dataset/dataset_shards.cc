@@ -88,7 +88,6 @@ void Dataset::open_remote_ids(int node_type, int part, std::int64_t count) {
 void Dataset::open_link_shards(int edge_type) {
   const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
   const auto open = [&](const std::string& relative, const std::vector<std::int64_t>& shape) {
-    if (!meta_.files.contains(relative) && shape.size() == 1) return NpyArray();  // labels and times may lack
     NpyArray array = open_array(relative);
     array.require_descr(npy_descr(ElementType::kInt64));
     require_shape(array, shape);
@@ -101,8 +100,9 @@ void Dataset::open_link_shards(int edge_type) {
       if (!has_partition(p)) continue;
       const std::int64_t links = IdRanges{.count = count, .partitions = meta_.partitions}.size(p);
       shard.pairs = open(link_pairs_shard_path(p, edge, name), {links, 4});
-      shard.labels = open(link_labels_shard_path(p, edge, name), {links});
-      shard.times = open(link_times_shard_path(p, edge, name), {links});
+      // All partitions have them, or none.
+      if (meta_.has_labels(edge, name)) shard.labels = open(link_labels_shard_path(p, edge, name), {links});
+      if (meta_.has_times(edge, name)) shard.times = open(link_times_shard_path(p, edge, name), {links});
     }
   }
 }

@@ -64,6 +64,7 @@ nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResul
                              {"classes", node.num_classes},
                              {"splits", node.splits},
                              {"halo_nodes", node.halo_nodes},
+                             {"remote_sources", node.remote_sources},
                              {"partition_offsets", node.partition_offsets}};
   }
   for (const EdgeTypeMeta& edge : meta.edge_types) {
@@ -89,6 +90,7 @@ nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResul
           {"classes", node.num_classes},
           {"splits", node.splits},
           {"partitions", meta.partitions},
+          {"ids", meta.sharded_ids ? "sharded" : "replicated"},
           {"partition_offsets", node.partition_offsets},
           {"node_types", node_types},
           {"edge_types", edge_types},

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,19 @@
 #include "partition_tool/read_dataset.h"
 
 namespace hopfeed {
+namespace {
+
+bool shards_ids(const CutOptions& options, const DatasetMeta& input) {
+  if (options.ids == "sharded" && options.parts == 1)
+    throw Error(ErrorCode::kInvalid,
+                "--ids sharded deals ids out to partitions, and --parts 1 makes one; leave one of them out");
+  if (options.ids != "auto") return options.ids == "sharded";
+  return options.parts > 1 && std::ranges::any_of(input.node_types, [](const NodeTypeMeta& node) {
+           return node.count >= kShardedIdsNodes;
+         });
+}
+
+}  // namespace
 
 void partition_dataset(const CutOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
@@ -28,6 +42,7 @@ void partition_dataset(const CutOptions& options) {
   if (options.halo > 0 && options.parts == 1)
     throw Error(ErrorCode::kInvalid,
                 "--halo copies nodes along the cut, and --parts 1 cuts nothing; leave one of them out");
+  const bool sharded_ids = shards_ids(options, meta);
   check_choice(options);
   const HotnessOptions hotness = input_hotness(options, meta);
   JsonReport json(options.json);
@@ -47,7 +62,8 @@ void partition_dataset(const CutOptions& options) {
                     .seed = options.seed,
                     .metis_degree = nodes.metis_degree};
   DatasetBuildResult result = build_dataset(
-      writer, graph, orders, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
+      writer, graph, orders,
+      {.cut = cut, .made_by = options.command_line, .threads = options.threads, .sharded_ids = sharded_ids},
       bars.progress());
   require_same_content(options.input, meta, result.meta);
   if (options.halo > 0) write_halos_of(writer, result.meta, bars);
