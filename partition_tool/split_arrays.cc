@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -124,7 +125,11 @@ class LinkHash {
 struct LinkNumbers {
   RangedFiles files;
   LinkHash hash;
-  void write(std::span<const std::int64_t> numbers) { files.write(numbers), hash.add(numbers); }
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
+  void write(std::span<const std::int64_t> numbers) {
+    files.write(numbers), hash.add(numbers);
+    for (const std::int64_t number : numbers) smallest = std::min(smallest, number);
+  }
 };
 
 }  // namespace
@@ -144,7 +149,7 @@ void write_splits(const SplitWriting& out, int node_type) {
 void write_links(const SplitWriting& out, int edge_type, const Progress& progress) {
   using enum Fingerprint::LinkArray;
   const RawEdges& edges = out.graph.edges[edge_type];
-  const EdgeTypeMeta& edge = out.meta.edge_types[edge_type];
+  EdgeTypeMeta& edge = out.meta.edge_types[edge_type];
   const bool sharded = out.meta.sharded_ids;
   for (const auto& [name, links] : edges.splits) {
     const std::string step = "Writing edge split " + name;
@@ -177,6 +182,7 @@ void write_links(const SplitWriting& out, int edge_type, const Progress& progres
     out.fingerprint.add_links(edge_type, name, kPairs, hash.digest());
     if (labels)
       labels->files.close(), out.fingerprint.add_links(edge_type, name, kLabels, labels->hash.digest());
+    if (labels && sharded) edge.smallest_labels[name] = links.count > 0 ? labels->smallest : 0;
     if (times) times->files.close(), out.fingerprint.add_links(edge_type, name, kTimes, times->hash.digest());
   }
 }

@@ -197,6 +197,13 @@ class Verifier {
       add(kPairs, links.pairs);
       if (meta_.has_labels(edge, name)) add(kLabels, links.labels);
       if (meta_.has_times(edge, name)) add(kTimes, links.times);
+      if (const auto told = edge.smallest_labels.find(name); told != edge.smallest_labels.end()) {
+        const std::int64_t found = links.labels.empty() ? 0 : *std::ranges::min_element(links.labels);
+        if (told->second != found)
+          damaged(path("meta.json"),
+                  fmt::format("the smallest label of edge split {} is {}, the file says {}", name, found,
+                              told->second));
+      }
       if (!meta_.sharded_ids)
         advance_there(
             {link_pairs_path(edge, name), link_labels_path(edge, name), link_times_path(edge, name)});

@@ -245,7 +245,7 @@ class Writing final : public HaloSink {
   }
   void remote_ids(int part, const NodeTypeMeta& node, const NodeBits& sources,
                   const OriginalIdFiles& originals) override {
-    write_remote_ids(writer_, part, node, sources, originals);
+    write_remote_ids(writer_, part, node, sources, [&](std::int64_t id) { return originals.at(id); });
     tell_(++done_, total_);
   }
 

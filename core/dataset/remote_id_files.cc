@@ -24,9 +24,9 @@ void for_each_bucket(const NodeTypeMeta& node, const NodeBits& sources, std::int
 }
 
 template <class Id>
-void write_entries(NpyWriter& file, const NodeBits& sources, const OriginalIdFiles& originals) {
+void write_entries(NpyWriter& file, const NodeBits& sources, const OriginalIdOf& original_of) {
   sources.for_each([&](std::int64_t id) {
-    const Id entry[2] = {static_cast<Id>(id), static_cast<Id>(originals.at(id))};
+    const Id entry[2] = {static_cast<Id>(id), static_cast<Id>(original_of(id))};
     file.write<Id>(entry);
   });
 }
@@ -79,19 +79,19 @@ NodeBits remote_sources(const std::filesystem::path& folder, const DatasetMeta& 
   return sources;
 }
 
-void write_remote_ids(DatasetWriter& writer, int part, const NodeTypeMeta& node, const NodeBits& sources,
-                      const OriginalIdFiles& originals) {
+void write_remote_ids(ArrayFolder& out, int part, const NodeTypeMeta& node, const NodeBits& sources,
+                      const OriginalIdOf& original_of) {
   const std::int64_t count = sources.count();
   const std::string entries_path = remote_ids_path(part, node), buckets_path = id_buckets_path(part, node);
-  NpyWriter entries = writer.open(entries_path, npy_descr(node.new_id_type), {count, 2});
+  NpyWriter entries = out.open(entries_path, npy_descr(node.new_id_type), {count, 2});
   if (node.new_id_type == ElementType::kInt32)
-    write_entries<std::int32_t>(entries, sources, originals);
+    write_entries<std::int32_t>(entries, sources, original_of);
   else
-    write_entries<std::int64_t>(entries, sources, originals);
-  writer.close(entries_path, std::move(entries));
-  NpyWriter buckets = writer.open(buckets_path, npy_descr(ElementType::kInt64), {num_id_buckets(count) + 1});
+    write_entries<std::int64_t>(entries, sources, original_of);
+  out.close(entries_path, std::move(entries));
+  NpyWriter buckets = out.open(buckets_path, npy_descr(ElementType::kInt64), {num_id_buckets(count) + 1});
   for_each_bucket(node, sources, count, [&](std::int64_t before) { buckets.write_one(before); });
-  writer.close(buckets_path, std::move(buckets));
+  out.close(buckets_path, std::move(buckets));
 }
 
 void write_remote_ids(DatasetWriter& writer, DatasetMeta& meta, int threads,
@@ -103,7 +103,7 @@ void write_remote_ids(DatasetWriter& writer, DatasetMeta& meta, int threads,
     for (int p = 0; p < meta.partitions; ++p) {
       const NodeBits sources =
           remote_sources(writer.temporary_folder(), meta, static_cast<int>(t), p, threads);
-      write_remote_ids(writer, p, node, sources, originals);
+      write_remote_ids(writer, p, node, sources, [&](std::int64_t id) { return originals.at(id); });
       node.remote_sources.push_back(sources.count());
       done(t * static_cast<std::size_t>(meta.partitions) + static_cast<std::size_t>(p) + 1,
            types * static_cast<std::size_t>(meta.partitions));

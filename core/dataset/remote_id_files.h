@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/parallel_ranges.h"
+#include "core/dataset/array_folder.h"
 #include "core/dataset/dataset_meta.h"
 #include "core/dataset/dataset_writer.h"
 #include "core/dataset/graph_view.h"
@@ -77,9 +78,11 @@ class OriginalIdFiles {
 NodeBits remote_sources(const std::filesystem::path& folder, const DatasetMeta& meta, int node_type,
                         int partition, int threads = 1);
 
+/// Returns the original id of a dataset id.
+using OriginalIdOf = std::function<std::int64_t(std::int64_t dataset_id)>;
 /// Writes the list of a partition, or of a halo: `part` as the path functions take it.
-void write_remote_ids(DatasetWriter& writer, int part, const NodeTypeMeta& node, const NodeBits& sources,
-                      const OriginalIdFiles& originals);
+void write_remote_ids(ArrayFolder& out, int part, const NodeTypeMeta& node, const NodeBits& sources,
+                      const OriginalIdOf& original_of);
 /// Writes the lists of all partitions and notes their sizes in `meta`, whose rows, edges and original ids
 /// `writer` has finished. Tells how many lists of all are done.
 void write_remote_ids(DatasetWriter& writer, DatasetMeta& meta, int threads,

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
-#include <vector>
 
 #include "core/base/element_type.h"
 #include "core/base/prefetch.h"
@@ -22,15 +20,6 @@ constexpr std::int64_t num_id_buckets(std::int64_t entries) { return entries / 8
 /// Returns the bucket of a number of [0, limit).
 constexpr std::int64_t id_bucket(std::int64_t id, std::int64_t limit, std::int64_t buckets) {
   return static_cast<std::int64_t>(static_cast<__int128>(id) * buckets / limit);
-}
-
-/// Returns the buckets of rising ids, all below `limit`: how many come before each, and their number.
-inline std::vector<std::int64_t> id_buckets(std::span<const std::int64_t> ids, std::int64_t limit) {
-  const std::int64_t buckets = num_id_buckets(std::ssize(ids));
-  std::vector<std::int64_t> before(static_cast<std::size_t>(buckets) + 1);
-  for (const std::int64_t id : ids) ++before[static_cast<std::size_t>(id_bucket(id, limit, buckets)) + 1];
-  std::partial_sum(before.begin(), before.end(), before.begin());
-  return before;
 }
 
 /// A view; the files' owner is Dataset.

@@ -68,7 +68,7 @@ SplitMeta find_split(const Dataset& dataset, Store store, int type, const std::s
   split.src_type = meta.edge_src_type(edge);
   split.dst_type = meta.edge_dst_type(edge);
   split.has_labels = meta.has_labels(edge, name);
-  split.has_times = meta.files.contains(link_times_shard_path(0, edge, name));
+  split.has_times = meta.has_times(edge, name);
   number_of(edge.splits);
   if (split.has_labels) split.smallest_label = edge.smallest_labels.at(name);
   return split;

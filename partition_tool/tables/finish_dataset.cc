@@ -53,7 +53,8 @@ std::vector<std::string> sharded_id_files(const DatasetMeta& meta,
   std::vector<std::string> files;
   for (int p = 0; p < meta.partitions; ++p) {
     for (const NodeTypeMeta& node : meta.node_types) {
-      for (const auto path : {new_ids_shard_path, remote_ids_path, id_buckets_path}) files.push_back(path(p, node));
+      for (const auto path : {new_ids_shard_path, remote_ids_path, id_buckets_path})
+        files.push_back(path(p, node));
       for (const auto& [split, count] : node.splits) files.push_back(split_shard_path(p, node, split));
     }
     for (const EdgeTypeMeta& edge : meta.edge_types) {

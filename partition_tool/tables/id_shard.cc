@@ -12,7 +12,7 @@
 #include "core/dataset/id_at.h"
 #include "core/dataset/id_ranges.h"
 #include "core/dataset/npy.h"
-#include "core/dataset/remote_ids.h"
+#include "core/dataset/remote_id_files.h"
 #include "partition_tool/tables/dataset_draft.h"
 #include "partition_tool/tables/shard_folder.h"
 
@@ -31,8 +31,9 @@ class IdShard {
   void run() {
     for (std::size_t t = 0; t < draft_.node_types.size(); ++t) {
       write_new_ids(draft_.node_types[t]);
-      write_remote_ids(static_cast<int>(t));
-      for (const auto& [name, count] : draft_.node_types[t].splits) write_split(draft_.node_types[t], name, count);
+      write_sources(static_cast<int>(t));
+      for (const auto& [name, count] : draft_.node_types[t].splits)
+        write_split(draft_.node_types[t], name, count);
     }
     for (const EdgeTypeMeta& edge : draft_.edge_types)
       for (const auto& [name, count] : edge.splits) write_links(edge, name, count);
@@ -54,8 +55,9 @@ class IdShard {
   static std::int64_t id_of(const NpyArray& array, ElementType type, std::int64_t at, std::int64_t limit) {
     const std::int64_t id = id_at(array.bytes().data(), type, at);
     if (id < 0 || id >= limit)
-      corrupt_file(array.path(), fmt::format("entry {} is {}, out of range; remove its shard, and it is made again",
-                                             at, id));
+      corrupt_file(
+          array.path(),
+          fmt::format("entry {} is {}, out of range; remove its shard, and it is made again", at, id));
     return id;
   }
 
@@ -85,36 +87,21 @@ class IdShard {
           });
   }
 
-  /// The nodes elsewhere that the partition's rows have edges from, rising.
-  std::vector<std::int64_t> remote_sources(int node_type) const {
+  void write_sources(int node_type) {
     const NodeTypeMeta& node = node_type_of(draft_, node_type);
-    std::vector<bool> wanted(static_cast<std::size_t>(node.count));
+    const auto p = static_cast<std::size_t>(p_);
+    NodeBits sources(node.count);
     for (const EdgeTypeMeta& edge : draft_.edge_types) {
       if (draft_.edge_src_type(edge) != node_type) continue;
       const NpyArray indices = open(indices_path(p_, edge));
-      for (std::int64_t i = 0; i < indices.header().count(); ++i)
-        wanted[static_cast<std::size_t>(id_of(indices, edge.index_type, i, node.count))] = true;
+      const std::int64_t edges = indices.header().count();
+      for (std::int64_t i = 0; i < edges; ++i) id_of(indices, edge.index_type, i, node.count);
+      sources.add(indices.bytes().data(), edge.index_type, edges);
     }
-    const auto begin = wanted.begin();
-    std::fill(begin + node.partition_offsets[static_cast<std::size_t>(p_)],
-              begin + node.partition_offsets[static_cast<std::size_t>(p_) + 1], false);
-    std::vector<std::int64_t> ids;
-    for (std::size_t id = 0; id < wanted.size(); ++id)
-      if (wanted[id]) ids.push_back(static_cast<std::int64_t>(id));
-    return ids;
-  }
-
-  void write_remote_ids(int node_type) {
-    const NodeTypeMeta& node = node_type_of(draft_, node_type);
-    const std::vector<std::int64_t> ids = remote_sources(node_type);
+    sources.remove(node.partition_offsets[p], node.partition_offsets[p + 1]);
     const NpyArray originals = open(all_original_ids_path(node));
-    write(remote_ids_path(p_, node), node.new_id_type, 0, std::ssize(ids), 2,
-          [&](std::int64_t i, std::vector<std::int64_t>& block) {
-            const std::int64_t id = ids[static_cast<std::size_t>(i)];
-            block.insert(block.end(), {id, id_of(originals, node.new_id_type, id, node.count)});
-          });
-    const std::vector<std::int64_t> buckets = id_buckets(ids, node.count);
-    out_.write<std::int64_t>(id_buckets_path(p_, node), buckets, {std::ssize(buckets)});
+    write_remote_ids(out_, p_, node, sources,
+                     [&](std::int64_t id) { return id_of(originals, node.new_id_type, id, node.count); });
   }
 
   void write_split(const NodeTypeMeta& node, const std::string& name, std::int64_t count) {

@@ -16,7 +16,6 @@
 #include "tests/core/random_links.h"
 #include "tests/support/machines.h"
 #include "tests/support/made_batch.h"
-#include "tests/support/sharded_ids.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -136,9 +135,9 @@ class HostilePeers : public ::testing::Test {
     testing::TypedCut cut = testing::random_typed_cut(graph, 3, rounds.word());
     cut.wide_ids = rounds.below(2) == 1;
     cut.by_id = rounds.below(2) == 1;
+    cut.sharded_ids = rounds.below(2) == 1;
     const auto path = folder_.path() / std::to_string(number_++);
     testing::write_typed_dataset(path, graph, cut);
-    if (rounds.below(2) == 1) testing::shard_ids(path);
     return path;
   }
   testing::TypedGraph graph_of(testing::Rounds& rounds) {

@@ -14,7 +14,6 @@
 #include "tests/oracle/typed_oracle.h"
 #include "tests/support/machines.h"
 #include "tests/support/made_batch.h"
-#include "tests/support/sharded_ids.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -30,6 +29,7 @@ testing::TypedCut cut_of(const testing::TypedGraph& graph, testing::Rounds& roun
       testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(4)), rounds.word());
   cut.wide_ids = rounds.below(2) == 1;
   cut.halos = rounds.below(2) == 1;
+  cut.sharded_ids = rounds.below(2) == 1;
   return cut;
 }
 
@@ -46,9 +46,8 @@ TEST(PartitionsOracle, MachinesGiveTheBatchOfOneThatHasTheWholeGraph) {
                                                     .reverses = rounds.below(2) == 1,
                                                     .empty_type = empty_type});
     const auto path = folder.path() / std::to_string(round);
-    testing::write_typed_dataset(path, graph, cut_of(graph, rounds));
-    const bool sharded = rounds.below(2) == 1;
-    if (sharded) testing::shard_ids(path);
+    const testing::TypedCut cut = cut_of(graph, rounds);
+    testing::write_typed_dataset(path, graph, cut);
     const testing::Machines machines(path, 1 + static_cast<int>(rounds.below(4)));
     for (int batch = 0; batch < 3; ++batch) {
       int type = static_cast<int>(rounds.below(std::ssize(graph.nodes) - (empty_type ? 1 : 0)));
@@ -62,7 +61,7 @@ TEST(PartitionsOracle, MachinesGiveTheBatchOfOneThatHasTheWholeGraph) {
       const auto machine = static_cast<std::size_t>(rounds.below(static_cast<std::int64_t>(machines.size())));
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", machine " +
                    std::to_string(machine) + " of " + std::to_string(machines.size()) +
-                   (sharded ? ", sharded ids" : "") + ", options " + options.to_json());
+                   (cut.sharded_ids ? ", sharded ids" : "") + ", options " + options.to_json());
       BatchMaker maker(machines.dataset(machine), list, options);
       const auto block = testing::make_block(maker, key);
       const Ints part(seeds.begin() + key.first, seeds.begin() + key.first + key.count);
@@ -91,8 +90,6 @@ TEST(PartitionsOracle, LinksGiveTheBatchOfOneMachineToo) {
     cut.by_id = rounds.below(2) == 1;
     const auto path = folder.path() / std::to_string(round);
     testing::write_typed_dataset(path, graph, cut);
-    const bool sharded = rounds.below(2) == 1;
-    if (sharded) testing::shard_ids(path);
     const testing::Machines machines(path, 1 + static_cast<int>(rounds.below(4)));
     for (int batch = 0; batch < 3; ++batch) {
       testing::SerialLinks links = rounds.links(graph);
@@ -106,7 +103,7 @@ TEST(PartitionsOracle, LinksGiveTheBatchOfOneMachineToo) {
       const auto machine = static_cast<std::size_t>(rounds.below(static_cast<std::int64_t>(machines.size())));
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", machine " +
                    std::to_string(machine) + " of " + std::to_string(machines.size()) +
-                   (sharded ? ", sharded ids" : "") + ", options " + options.to_json());
+                   (cut.sharded_ids ? ", sharded ids" : "") + ", options " + options.to_json());
       const testing::SerialLinks part = testing::part_of(links, key.first, key.count);
       const auto expected = testing::serial_links(graph, part, options, key);
       BatchMaker maker(machines.dataset(machine), list, options);

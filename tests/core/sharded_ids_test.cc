@@ -16,7 +16,6 @@
 #include "tests/support/dataset_files.h"
 #include "tests/support/machines.h"
 #include "tests/support/made_batch.h"
-#include "tests/support/sharded_ids.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
@@ -76,8 +75,8 @@ class ShardedIds : public ::testing::Test {
     cut.halos = halos;
     cut.by_id = true;
     testing::write_typed_dataset(replicated_, graph_, cut);
+    cut.sharded_ids = true;
     testing::write_typed_dataset(sharded_, graph_, cut);
-    testing::shard_ids(sharded_);
   }
   static std::unique_ptr<BatchSource> nodes(const Dataset& dataset, const NodeInput& input, int type = 0) {
     return std::make_unique<BatchSource>(std::make_unique<NodeSet>(dataset, type, input),

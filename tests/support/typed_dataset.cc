@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
-#include <set>
 #include <span>
 
 #include "core/base/error.h"
@@ -54,15 +53,12 @@ class Builder {
     meta_.name = "typed";
     meta_.made_by = "tests/support/typed_dataset.cc";
     meta_.partitions = cut.partitions;
-    meta_.sharded_ids = cut.sharded_ids;
     meta_.cut.method = cut.partitions > 1 ? "random" : "none";
     for (std::size_t t = 0; t < graph.nodes.size(); ++t) {
       orders_.push_back(order_nodes(graph.nodes[t].count, cut, t));
       describe_nodes(t);
     }
     for (const TypedEdges& edges : graph.edges) describe_edges(edges);
-    sources_.assign(static_cast<std::size_t>(cut.partitions),
-                    std::vector<std::set<std::int64_t>>(graph.nodes.size()));
   }
 
   void run() {
@@ -72,7 +68,6 @@ class Builder {
       for (const auto& [name, links] : graph_.edges[e].splits) write_links(e, name, links);
     }
     meta_.fingerprint = fingerprint_.finish(meta_);
-    if (cut_.sharded_ids) write_remote_ids();
     if (cut_.halos) write_halos(writer_, meta_, [](std::uint64_t, std::uint64_t) {});
     writer_.commit(meta_);
   }
@@ -127,39 +122,10 @@ class Builder {
     meta_.edge_types.push_back(edge);
   }
 
-  void write_ids(const std::string& path, const Ints& ids) { write_ids(path, ids, {std::ssize(ids)}); }
-  void write_ids(const std::string& path, const Ints& ids, const Ints& shape) {
-    if (cut_.wide_ids) return writer_.write<std::int64_t>(path, ids, shape);
+  void write_ids(const std::string& path, const Ints& ids) {
+    if (cut_.wide_ids) return writer_.write<std::int64_t>(path, ids, {std::ssize(ids)});
     const std::vector<std::int32_t> narrow(ids.begin(), ids.end());
-    writer_.write<std::int32_t>(path, narrow, shape);
-  }
-
-  /// The entries of one partition's range, `width` numbers each.
-  Ints range_of(const Ints& numbers, std::int64_t width, int p) const {
-    const std::int64_t entries = std::ssize(numbers) / width, begin = entries * p / cut_.partitions,
-                       end = entries * (p + 1) / cut_.partitions;
-    return {numbers.begin() + begin * width, numbers.begin() + end * width};
-  }
-
-  /// The remote sources of each partition and type, and where its buckets begin.
-  void write_remote_ids() {
-    for (int p = 0; p < meta_.partitions; ++p)
-      for (std::size_t t = 0; t < graph_.nodes.size(); ++t) {
-        NodeTypeMeta& node = meta_.node_types[t];
-        const std::set<std::int64_t>& sources = sources_[static_cast<std::size_t>(p)][t];
-        const std::int64_t count = std::ssize(sources), width = count / 8 + 1;
-        Ints entries, buckets;
-        for (const std::int64_t id : sources) {
-          entries.push_back(id);
-          entries.push_back(orders_[t].original[id]);
-        }
-        for (std::int64_t b = 0; b <= width; ++b)
-          buckets.push_back(
-              std::ranges::count_if(sources, [&](std::int64_t id) { return id * width / node.count < b; }));
-        write_ids(remote_ids_path(p, node), entries, {count, 2});
-        writer_.write<std::int64_t>(id_buckets_path(p, node), buckets, {width + 1});
-        node.remote_sources.push_back(count);
-      }
+    writer_.write<std::int32_t>(path, narrow, {std::ssize(ids)});
   }
 
   std::int64_t alias_words() const { return !cut_.alias_sources ? 2 : cut_.wide_ids ? 6 : 4; }
@@ -189,14 +155,10 @@ class Builder {
   void write_nodes(std::size_t t) {
     const TypedNodes& nodes = graph_.nodes[t];
     const NodeTypeMeta node = meta_.node_types[t];
-    if (!cut_.sharded_ids) {
-      write_ids(new_ids_path(node), orders_[t].new_id);
-      if (meta_.partitions > 1) write_ids(all_original_ids_path(node), orders_[t].original);
-    }
-    for (int p = 0; cut_.sharded_ids && p < meta_.partitions; ++p)
-      write_ids(new_ids_shard_path(p, node), range_of(orders_[t].new_id, 1, p));
+    write_ids(new_ids_path(node), orders_[t].new_id);
+    if (meta_.partitions > 1) write_ids(all_original_ids_path(node), orders_[t].original);
     for (const auto& [name, ids] : nodes.splits) {
-      write_split(t, name, ids);
+      writer_.write<std::int64_t>(split_path(node, name), ids, {std::ssize(ids)});
       fingerprint_.add_split(static_cast<int>(t), name, ids);
     }
     int attr = 0;
@@ -211,17 +173,6 @@ class Builder {
       if (meta_.has_rows(node)) continue;
       const Ints originals(orders_[t].original.begin() + begin, orders_[t].original.begin() + begin + rows);
       writer_.write<std::int64_t>(original_ids_path(p, node), originals, {rows});
-    }
-  }
-
-  void write_split(std::size_t t, const std::string& name, const Ints& ids) {
-    const NodeTypeMeta& node = meta_.node_types[t];
-    if (!cut_.sharded_ids) return writer_.write<std::int64_t>(split_path(node, name), ids, {std::ssize(ids)});
-    Ints entries;
-    for (const std::int64_t v : ids) entries.insert(entries.end(), {v, orders_[t].new_id[v]});
-    for (int p = 0; p < meta_.partitions; ++p) {
-      const Ints shard = range_of(entries, 2, p);
-      writer_.write<std::int64_t>(split_shard_path(p, node, name), shard, {std::ssize(shard) / 2, 2});
     }
   }
 
@@ -269,9 +220,7 @@ class Builder {
         add_row(e, v, in_edges[v], orders_[src], part);
         for (auto at = part.indices.end() - std::ssize(in_edges[v]); at != part.indices.end(); ++at) {
           const Ints& book = orders_[src].partition_offsets;
-          const bool elsewhere = *at < book[p] || *at >= book[p + 1];
-          meta_.cut.edges_cut += elsewhere;
-          if (elsewhere) sources_[static_cast<std::size_t>(p)][static_cast<std::size_t>(src)].insert(*at);
+          meta_.cut.edges_cut += *at < book[p] || *at >= book[p + 1];
         }
       }
       part.rows.push_back({std::ssize(part.indices), -1});
@@ -288,30 +237,13 @@ class Builder {
     const auto write = [&](Fingerprint::LinkArray array, const std::string& path, const Ints& numbers,
                            const Ints& shape) {
       if (array != kPairs && numbers.empty()) return;
-      if (!cut_.sharded_ids) writer_.write<std::int64_t>(path, numbers, shape);
+      writer_.write<std::int64_t>(path, numbers, shape);
       fingerprint_.add_links(static_cast<int>(e), name, array,
                              XXH3_128bits(numbers.data(), numbers.size() * 8));
     };
     write(kPairs, link_pairs_path(edge, name), links.pairs, {count, 2});
     write(kLabels, link_labels_path(edge, name), links.labels, {count});
     write(kTimes, link_times_path(edge, name), links.times, {count});
-    for (int p = 0; cut_.sharded_ids && p < meta_.partitions; ++p) write_link_shard(edge, name, links, p);
-  }
-
-  void write_link_shard(const EdgeTypeMeta& edge, const std::string& name, const TypedLinks& links, int p) {
-    const Ints &sources = orders_[graph_.node_type(edge.src)].new_id,
-               &destinations = orders_[graph_.node_type(edge.dst)].new_id;
-    Ints entries;
-    for (std::size_t i = 0; i < links.pairs.size(); i += 2)
-      entries.insert(entries.end(), {links.pairs[i], links.pairs[i + 1], sources[links.pairs[i]],
-                                     destinations[links.pairs[i + 1]]});
-    const Ints shard = range_of(entries, 4, p);
-    writer_.write<std::int64_t>(link_pairs_shard_path(p, edge, name), shard, {std::ssize(shard) / 4, 4});
-    for (const auto& [numbers, path] : {std::pair{&links.labels, link_labels_shard_path(p, edge, name)},
-                                        {&links.times, link_times_shard_path(p, edge, name)}}) {
-      const Ints own = range_of(*numbers, 1, p);
-      if (!numbers->empty()) writer_.write<std::int64_t>(path, own, {std::ssize(own)});
-    }
   }
 
   void add_row(std::size_t e, std::int64_t v, const Ints& in_edges, const TypedOrder& src, Part& part) {
@@ -393,7 +325,6 @@ class Builder {
   DatasetMeta meta_;
   Fingerprint fingerprint_;
   std::vector<TypedOrder> orders_;
-  std::vector<std::vector<std::set<std::int64_t>>> sources_;  // [partition][type] elsewhere, dataset ids
 };
 
 }  // namespace
@@ -407,6 +338,7 @@ int TypedGraph::node_type(const std::string& name) const {
 void write_typed_dataset(const std::filesystem::path& folder, const TypedGraph& graph, const TypedCut& cut) {
   std::filesystem::remove_all(folder);
   Builder(folder, graph, cut).run();
+  if (cut.sharded_ids) shard_ids(folder);
 }
 
 TypedCut random_typed_cut(const TypedGraph& graph, int partitions, std::uint64_t seed) {
