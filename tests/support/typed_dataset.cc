@@ -14,6 +14,7 @@
 #include "core/dataset/graph_view.h"
 #include "core/dataset/halo_files.h"
 #include "core/dataset/time_codes.h"
+#include "tests/support/sharded_ids.h"
 
 namespace hopfeed::testing {
 namespace {
