@@ -10,7 +10,9 @@ std::optional<AnswerTimes::Seconds> recent_time(const AnswerTimes& times,
                                                 std::optional<AnswerTimes::Clock::time_point> oldest_open,
                                                 AnswerTimes::Clock::time_point now) {
   if (!oldest_open) return times.faded_mean(now);
-  return std::max<AnswerTimes::Seconds>(times.mean().value_or(AnswerTimes::Seconds{}), now - *oldest_open);
+  const AnswerTimes::Clock::duration age = now - *oldest_open;
+  const AnswerTimes::Seconds mean = times.mean().value_or(AnswerTimes::Seconds{});
+  return age > times.p99() ? std::max<AnswerTimes::Seconds>(mean, age) : mean;
 }
 
 std::size_t least_loaded(std::span<const Replica> replicas) {

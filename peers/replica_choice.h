@@ -18,8 +18,8 @@ struct Replica {
 };
 
 /// Returns the time that is expected of a server's answers; nothing: it was never asked. With questions open
-/// it is that of its last answers, or how long the oldest question has been open where that is longer: who
-/// hangs is no longer quick. With none open, time makes it attractive again.
+/// it is that of its last answers; or how long the oldest question has been open, once that is longer than 99
+/// of 100 answers took: who hangs is no longer quick. With none open, time makes it attractive again.
 std::optional<AnswerTimes::Seconds> recent_time(const AnswerTimes& times,
                                                 std::optional<AnswerTimes::Clock::time_point> oldest_open,
                                                 AnswerTimes::Clock::time_point now);

@@ -88,6 +88,10 @@ TEST(ReplicaChoice, OneWhoHangs_IsAsSlowAsItsOldestQuestionIsOld) {
   EXPECT_NEAR(recent_time(times, kNow, kNow)->count(), 0.001, 1e-9)
       << "asked once, and not again for its age";
   EXPECT_NEAR(recent_time(times, kNow - 4s, kNow)->count(), 4, 1e-9);
+  times.note(30ms, kNow - 2s);
+  EXPECT_NEAR(recent_time(times, kNow - 30ms, kNow)->count(), times.mean()->count(), 1e-9)
+      << "it may take that long";
+  EXPECT_NEAR(recent_time(times, kNow - 40ms, kNow)->count(), 0.040, 1e-9);
 }
 
 TEST(SecondAsks, AreNeverMoreThanOneInTwentyAndComeInNoLongRow) {
