@@ -8,9 +8,9 @@
 //   view.rank(row)                                  // 0 the hottest; a static cache of k rows has ranks < k
 //   view.heat(row)                                  // 0 .. 255, for make_dynamic_cache
 //
-// The ranks come from the dataset's ranked lists (part-0000/remote_rows), and what is held is those: 10 bytes a
-// ranked row, whatever the graph. Where it has none (datasets of earlier releases), a row's rank is its place in
-// its owner's order: the hottest of every partition first, and 4 bytes for each node.
+// The ranks come from the dataset's ranked lists (part-0000/remote_rows), and what is held is those: 10 bytes
+// a ranked row, whatever the graph. Where it has none (datasets of earlier releases), a row's rank is its
+// place in its owner's order: the hottest of every partition first, and 4 bytes for each node.
 #pragma once
 #include <cstdint>
 #include <limits>

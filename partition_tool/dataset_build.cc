@@ -178,7 +178,7 @@ void Builder::write_ids(int type) {
         if (meta().sharded_ids) return;
         writer_.write(new_ids_path(node), std::span<const Id>(new_ids), {node.count});
         if (partitions() == 1) return;
-        // For machines that have some of the partitions: row records name the original ids of their own alone.
+        // For machines that have some of the partitions: row records name the ids of their own alone.
         const std::vector<Id> ids(order.original.begin(), order.original.end());
         writer_.write(all_original_ids_path(node), std::span<const Id>(ids), {node.count});
       },

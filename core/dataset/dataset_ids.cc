@@ -56,7 +56,14 @@ std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id
   const std::int64_t id = original_id(node_type, dataset_id);
   if (id >= 0 && id < node.count) return id;
   const int p = partition_of(node.partition_offsets, dataset_id), edge_type = edge_type_into_[node_type];
-  if (!whole_)
+  const std::vector<RemoteIdFiles>& lists = nodes_[node_type].remote_ids;
+  for (std::size_t part = 0; !has_partition(p) && part < lists.size(); ++part)
+    if (const std::int64_t at = lists[part].ids.find(dataset_id); at >= 0)
+      corrupt_file(lists[part].entries.path(),
+                   fmt::format("entry {} has original id {}, but there are {} nodes; run hopfeed-partition "
+                               "verify where all partitions are",
+                               at, id, node.count));
+  if (!whole_ && !meta_.sharded_ids)
     corrupt_file(folder_ / all_original_ids_path(node),
                  fmt::format("entry {} is {}, but there are {} nodes; run hopfeed-partition verify where all "
                              "partitions are",

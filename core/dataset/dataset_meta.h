@@ -126,7 +126,7 @@ struct DatasetMeta {
   std::string made_by;      // the command line
   std::vector<std::string> class_names;  // optional, of the labels of the first node type
   int partitions = 1;
-  /// Ids are sharded: no file has an entry for each node of the graph, or for each entry of a split. Partition
+  /// Ids are sharded: no file has an entry for each node of the graph, or each entry of a split. Partition
   /// p has those of range p (id_ranges.h), and the original ids of its own remote sources (remote_ids.h).
   bool sharded_ids = false;
   CutMeta cut;
@@ -211,7 +211,7 @@ std::string new_ids_shard_path(int partition, const NodeTypeMeta& node);
 // RemoteIds, of a partition or of a halo:
 std::string remote_ids_path(int partition, const NodeTypeMeta& node);
 std::string id_buckets_path(int partition, const NodeTypeMeta& node);
-// Original id and dataset id of each entry of a range of a split, int64 [s, 2]; of links original ids of source
+// Original and dataset id of each entry of a range of a split, int64 [s, 2]; of links original ids of source
 // and destination, then their dataset ids, int64 [s, 4]; labels and times int64 [s].
 std::string split_shard_path(int partition, const NodeTypeMeta& node, const std::string& split);
 std::string link_pairs_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split);

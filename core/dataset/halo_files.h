@@ -3,8 +3,9 @@
 // the second hop from own seeds is then drawn here too. DistDGL replicates the nodes along the cut so.
 //
 // A halo has the files of a partition (part-0000/halo/nodes, part-0000/halo/edges), with its nodes by rising
-// dataset id, and which these are (part-0000/halo/places). With sharded ids they are the remote sources of the
-// partition (remote_ids.h), and the halo has a list of its own: the nodes that its rows alone have edges from.
+// dataset id, and which these are (part-0000/halo/places). With sharded ids they are the remote sources of
+// the partition (remote_ids.h), and the halo has a list of its own: the nodes that its rows alone have edges
+// from.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 // RemoteIds are the nodes of other partitions that the rows of one have edges from, by rising dataset id, and
-// the original id of each: with sharded ids nobody has those of all nodes. Buckets of equal width say where to
-// begin, so that a look-up reads two places of memory whatever the number of nodes.
+// the original id of each: with sharded ids nobody has those of all nodes. Buckets of equal width say where
+// to begin, so that a look-up reads two places of memory whatever the number of nodes.
 //
 //   part-0000/ids/<type>/remote.npy    [r, 2] dataset id, original id
 //   part-0000/ids/<type>/buckets.npy   [num_id_buckets(r) + 1] how many entries come before each bucket
