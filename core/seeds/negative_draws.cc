@@ -58,7 +58,6 @@ NegativeDraws::NegativeDraws(const Dataset& dataset, int edge_type, const BatchO
   if (!options_.strict) return;
   edges_.emplace(dataset, edge_type);
   links_ = std::move(links);
-  if (binary() && dataset.whole()) marks_.resize(static_cast<std::size_t>(src_.count()));
 }
 
 std::size_t NegativeDraws::bytes() const {
@@ -228,7 +227,7 @@ std::int64_t NegativeDraws::source_left(const Draw& draw, std::int64_t destinati
 
 // Column by column: a destination weighs as much as it does itself times the sources that are left to it.
 NegativeDraws::Pair NegativeDraws::scan_pairs(const Draw& draw) {
-  std::fill(marks_.begin(), marks_.end(), false);  // an error may have left some
+  marks_.assign(static_cast<std::size_t>(src_.count()), false);
   const auto column = [&](std::int64_t i) {
     const std::int64_t v = dst_.node(i);
     const std::uint64_t weight = dst_.weight(v);
