@@ -86,6 +86,12 @@ std::vector<DebianPackage> read_packages(std::string_view text, const std::strin
   return packages;
 }
 
+/// The dump, its packages, of each its relations, features and what is made of them: the most of several packages
+/// lists of Debian, with every type. All packages of a release take less than a gigabyte.
+std::uint64_t debian_bytes(std::size_t dump, std::size_t packages) {
+  return (std::uint64_t{32} << 20) + 2 * dump + packages * (kDebianFeatures * 4 * 2 + 1'000);
+}
+
 }  // namespace
 
 RawGraph import_debian(const DebianImportOptions& options, const Progress& progress) {
@@ -95,6 +101,9 @@ RawGraph import_debian(const DebianImportOptions& options, const Progress& progr
   const std::string text = ask_apt ? read_apt_dump() : read_text_file(options.dump, kMaxDumpBytes);
   const std::vector<DebianPackage> packages = read_packages(text, origin, ask_apt);
   progress({"Reading packages", "packages", packages.size(), packages.size()});
+  want_memory(options.tell_memory, {.what = "importing " + origin,
+                                    .knobs = "use a machine with more",
+                                    .bytes = debian_bytes(text.size(), packages.size())});
   const DebianEdgeOptions how{
       .keep_edge_ids = options.keep_edge_ids, .threads = options.threads, .origin = origin};
   const DebianFeatures features = features_of(packages);

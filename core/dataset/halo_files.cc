@@ -147,6 +147,7 @@ class Halos {
       std::fill(wanted[t].begin() + offsets[p], wanted[t].begin() + offsets[p + 1], false);
       for (std::size_t id = 0; id < wanted[t].size(); ++id)
         if (wanted[t][id]) nodes_[t].push_back(static_cast<std::int64_t>(id));
+      require_halo_rows(p, std::ssize(nodes_[t]), meta_.node_types[t].name);
     }
   }
 
@@ -307,6 +308,15 @@ std::uint64_t arrays_of_a_halo(const DatasetMeta& meta) {
 }
 
 }  // namespace
+
+void require_halo_rows(int partition, std::int64_t rows, const std::string& node_type) {
+  if (rows <= INT64_C(0xFFFFFFFF)) return;
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("the halo of partition {} would have {} nodes of type '{}': its rows are numbered by 4 "
+                  "bytes, so it has fewer than 2^32; give more --parts, or leave --halo out",
+                  partition, rows, node_type));
+}
 
 void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done) {
   Halos halos(writer.temporary_folder(), meta);

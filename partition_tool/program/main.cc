@@ -100,7 +100,10 @@ template <class Options>
 void run_make(Choices& choices, Options& options, RawGraph (*import)(const Options&, const Progress&)) {
   options.keep_edge_ids = !choices.make.no_edge_ids;
   options.threads = choices.make.threads;
-  make_dataset(choices.make, [&](const Progress& progress) { return import(options, progress); });
+  make_dataset(choices.make, [&](const Progress& progress, const TellMemory& tell) {
+    options.tell_memory = tell;
+    return import(options, progress);
+  });
 }
 
 /// Does so where the command is chosen.

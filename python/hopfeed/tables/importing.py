@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Union
 
 from hopfeed import _core
-from hopfeed.errors import InvalidError
+from hopfeed.errors import InvalidError, NoSpaceError
 from hopfeed.tables.description import Description, read
-from hopfeed.tables.engine import Engine, errors_as_lines, machine_memory, require_packages
+from hopfeed.tables.engine import Engine, errors_as_lines, machine_memory, memory_available, require_packages
+from hopfeed.tables.limits import require_enough_parts
 from hopfeed.tables.made import ROWS
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -90,7 +91,7 @@ def import_tables(
     place = (Path(work).absolute() if work else target.absolute().parent) / f".{target.absolute().name}.import"
     if threads is not None and threads < 1:
         raise InvalidError(f"--threads is {threads}, expected a number from 1 on")
-    limits = (max(machine_memory() // 2, 1 << 30) if memory is None else bytes_given(memory, "--memory"), threads or os.cpu_count() or 1)
+    limits = (_memory(memory), threads or os.cpu_count() or 1)
     with errors_as_lines(), _opened(described, options, like, place, limits, say or (lambda _: None), dry_run) as importer:
         return importer.understood() if dry_run else importer.run(target, overwrite, made_by)
 
@@ -113,6 +114,15 @@ def infer_description(nodes: Mapping[str, PathLike], edges: Mapping[tuple[str, s
             return infer(Sources(engine), {one: str(path) for one, path in nodes.items()}, {one: str(path) for one, path in edges.items()})
         finally:
             engine.close()
+
+
+def _memory(given: int | str | None) -> int:
+    """Bytes that the import may take: half of the machine's, if nothing is given."""
+    there = machine_memory()
+    wanted = max(there // 2, 1 << 30) if given is None else bytes_given(given, "--memory")
+    if wanted > there:
+        raise NoSpaceError(f"--memory is {wanted >> 20:,} MB, and this machine, or its memory cgroup, has {there >> 20:,} MB; give less, or import on several machines")
+    return wanted
 
 
 def check_options(options: Any, target: Path, may_be_there: bool) -> None:
@@ -208,6 +218,7 @@ class _Importer:
         from hopfeed.tables.report import report
 
         job, began = self._job, time.monotonic()
+        job.say(f"the import takes up to {job.engine.memory >> 20:,} MB of memory (--memory); {memory_available() >> 20:,} MB are available")
         try:
             self._global_stages()
             text = draft.make_draft(job)
@@ -238,7 +249,7 @@ class _Importer:
             keys.check_nodes(job, i)
         for i in range(len(job.plan.nodes)):
             keys.make_keys(job, i)
-        check_added(job)
+        check_nodes(job)
         job.engine.leave_room(sum(job.counts) * 16)
         for i in range(len(job.plan.nodes)):
             splits.make_splits(job, i)
@@ -268,9 +279,11 @@ def told_of_like(like: Path | None) -> str:
     return f"{other['fingerprint']}, {[node.get('num_classes', 0) for node in other['node_types']]} classes"
 
 
-def check_added(job: Any) -> None:
-    """Raises ``InvalidError`` where nodes are added that would lack an attribute."""
+def check_nodes(job: Any) -> None:
+    """Raises ``InvalidError`` where nodes are added that would lack an attribute, and ``UnsupportedError`` where there are too few
+    partitions for so many."""
     for plan, stage in zip(job.plan.nodes, job.keys):
+        require_enough_parts(plan.where, stage.facts["count"], job.options.parts)
         needs = [one.name for one in plan.stored if one.attr.role != "label"]
         if stage.facts["added"] and needs and job.options.nulls == "error":
             raise InvalidError(f"{plan.where}: --dangling add adds {stage.facts['added']:,} nodes, which have no '{needs[0]}'; --nulls 0 gives them zeros")

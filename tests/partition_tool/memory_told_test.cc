@@ -1,0 +1,115 @@
+// Commands say what memory they want before they take it: the peak of the program, mapped files apart, is what
+// was told, within 0.8 and 1.5 of it.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/dataset/npy.h"
+#include "tests/support/processes.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kNodes = 1'000'000, kEdges = 3'000'000;
+
+template <class T>
+void write_npy(const fs::path& path, ElementType type, const std::vector<std::int64_t>& shape,
+               const std::vector<T>& values) {
+  std::ofstream file(path, std::ios::binary);
+  file << npy_head(npy_descr(type), shape);
+  file.write(reinterpret_cast<const char*>(values.data()),
+             static_cast<std::streamsize>(values.size() * sizeof(T)));
+}
+
+/// Bytes of a process that are no file's, at the moment; 0 where there is no such process.
+std::uint64_t anonymous_bytes(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  std::uint64_t sum = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t kib = 0;
+    if (words >> name >> kib && (name == "RssAnon:" || name == "RssShmem:")) sum += kib << 10;
+  }
+  return sum;
+}
+
+class MemoryTold : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new testing::TempFolder;
+    std::mt19937 random(1);
+    std::vector<std::int32_t> index(2 * kEdges), train;
+    for (std::int32_t& id : index) id = static_cast<std::int32_t>(random() % kNodes);
+    for (std::int32_t v = 0; v < kNodes; v += 7) train.push_back(v);
+    write_npy(path("index.npy"), ElementType::kInt32, {2, kEdges}, index);
+    write_npy(path("x.npy"), ElementType::kFloat32, {kNodes, 4}, std::vector<float>(4 * kNodes));
+    write_npy(path("train.npy"), ElementType::kInt32, {std::ssize(train)}, train);
+    import_ = run({"import", "numpy", path("whole"), "--edge-index", path("index.npy"), "--features",
+                   path("x.npy"), "--train", path("train.npy")});
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+  static std::string path(const std::string& name) { return (folder_->path() / name).string(); }
+
+  struct Run {
+    std::uint64_t peak = 0, told = 0;  // told: in its report
+    std::string first_line;
+  };
+  static Run run(const std::vector<std::string>& words) {
+    std::vector<std::string> command{testing::program("hopfeed-partition")};
+    command.insert(command.end(), words.begin(), words.end());
+    command.insert(command.end(), {"--threads", "2", "--json", path("report.json")});
+    testing::BackgroundProgram program(command);
+    Run run;
+    int code = -1;
+    while ((code = program.wait(std::chrono::milliseconds(2))) == -1)
+      run.peak = std::max(run.peak, anonymous_bytes(program.pid()));
+    EXPECT_EQ(code, 0) << words[0];
+    run.first_line = program.read_line();
+    std::ifstream report(path("report.json"));
+    run.told = nlohmann::json::parse(report).at("memory_bytes");
+    return run;
+  }
+  static void expect_told(const Run& run, const std::string& what) {
+    EXPECT_EQ(run.first_line.find(what + " wants about "), 0U) << run.first_line;
+    if (testing::kSanitized) return;  // which keep what was freed, and more beside
+    EXPECT_GE(static_cast<double>(run.told), 0.8 * static_cast<double>(run.peak));
+    EXPECT_LE(static_cast<double>(run.told), 1.5 * static_cast<double>(run.peak));
+  }
+
+  inline static testing::TempFolder* folder_ = nullptr;
+  inline static Run import_;
+};
+
+TEST_F(MemoryTold, ByImport_IsItsPeak) { expect_told(import_, "importing " + path("index.npy")); }
+
+TEST_F(MemoryTold, ByPartition_IsItsPeak) {
+  expect_told(run({"partition", path("whole"), path("cut"), "--parts", "3", "--method", "random"}),
+              "cutting " + path("whole"));
+}
+
+TEST_F(MemoryTold, ByTune_IsItsPeak) {
+  expect_told(run({"tune", path("whole"), "--fanouts", "5,5", "--batches", "10", "--policies", "vip"}),
+              "tuning " + path("whole"));
+  expect_told(run({"tune", path("whole"), "--fanouts", "5,5", "--batches", "10", "--policies", "stored",
+                   "--evictions"}),
+              "tuning " + path("whole"));
+}
+
+}  // namespace
+}  // namespace hopfeed
