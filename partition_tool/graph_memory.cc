@@ -8,8 +8,9 @@
 namespace hopfeed {
 namespace {
 
-/// Blocks of rows that are written, of all threads, and the program itself.
-constexpr std::uint64_t kBesideAll = std::uint64_t{32} << 20;
+constexpr std::uint64_t kProgram = std::uint64_t{8} << 20;
+/// The program, and blocks of rows that are written.
+constexpr std::uint64_t kBesideAll = kProgram + (std::uint64_t{24} << 20);
 
 std::uint64_t num_nodes(const GraphCounts& counts) {
   return std::accumulate(counts.nodes.begin(), counts.nodes.end(), std::uint64_t{0});
@@ -75,7 +76,8 @@ std::uint64_t rows_bytes(const GraphCounts& counts) {
 
 std::uint64_t import_bytes(const GraphCounts& counts, std::uint64_t lists) {
   const std::uint64_t next = num_rows(counts) * 8;  // edges_to_csc.cc: where each row goes on
-  return kBesideAll + counts.beside + rows_bytes(counts) + std::max(lists + next, order_bytes(counts));
+  return counts.beside + rows_bytes(counts) +
+         std::max(kProgram + lists + next, kBesideAll + order_bytes(counts));
 }
 
 std::uint64_t partition_bytes(const GraphCounts& counts, int parts) {
@@ -86,8 +88,9 @@ std::uint64_t partition_bytes(const GraphCounts& counts, int parts) {
 }
 
 std::uint64_t tune_bytes(const GraphCounts& counts, Traces traces) {
-  // tune_measure.cc: reads of each row, and the table that numbers a batch's nodes. hotness_policy.cc: original
-  // ids, where rows begin, what was reached by the last hop and by any, what rows offer, the hotness.
+  // tune_measure.cc: reads of each row, and the table that numbers a batch's nodes. hotness_policy.cc:
+  // original ids, where rows begin, what was reached by the last hop and by any, what rows offer,
+  // the hotness.
   const std::uint64_t each = 8 + 4 + 8 + 8 + 8 + 8, of_trace = traces == Traces::kKept ? 8 + 8 + 8 : 0;
   return kBesideAll + counts.beside + num_nodes(counts) * (each + of_trace) + num_rows(counts) * (8 + 8);
 }

@@ -258,8 +258,8 @@ std::uint64_t features_bytes(const fs::path& folder, const std::string& stem, st
          (1 + static_cast<std::uint64_t>(std::ranges::count(line, ',')));
 }
 
-/// Says what the import wants, by the numbers that the folders name; where they name no number of edges, nothing
-/// is known before they are read. `of_nodes`: folders with the features of each type.
+/// Says what the import wants, by the numbers that the folders name; where they name no number of edges,
+/// nothing is known before they are read. `of_nodes`: folders with the features of each type.
 void tell_memory(const RawGraph& graph, const std::vector<fs::path>& of_nodes,
                  const std::vector<ToRead>& edges, const OgbImportOptions& options) {
   GraphCounts counts;
@@ -281,7 +281,7 @@ void tell_memory(const RawGraph& graph, const std::vector<fs::path>& of_nodes,
                             .count = count,
                             .stored_edge_ids = options.keep_edge_ids || attrs > 0});
     counts.beside += attrs;
-    lists = std::max(lists, static_cast<std::uint64_t>(count) * 2 * 8 * 3 / 2);  // vectors that double
+    lists = std::max(lists, static_cast<std::uint64_t>(count) * 2 * 8);
   }
   want_memory(options.tell_memory, {.what = "importing " + options.raw.string(),
                                     .knobs = "--no-edge-ids saves some, else use a machine with more",

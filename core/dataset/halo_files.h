@@ -23,8 +23,8 @@ using HalosDone = std::function<void(std::uint64_t done, std::uint64_t total)>;
 /// finished. Reads them row by row, and keeps some bits a node and some words a node of a halo in memory.
 void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done);
 
-/// Throws kUnsupported where a halo has more rows of a type than 4 bytes number. write_halos() asks it before it
-/// writes.
+/// Throws kUnsupported where a halo has more rows of a type than 4 bytes number. write_halos() asks it before
+/// it writes.
 void require_halo_rows(int partition, std::int64_t rows, const std::string& node_type);
 
 /// Compares every byte of the halos with what they are copies of. All partitions must be here, and sound.

@@ -1,5 +1,5 @@
-// hopfeed-server samples a graph of 12 billion nodes from seeds beyond 2^33, and a client has the bytes of one
-// process.
+// hopfeed-server samples a graph of 12 billion nodes from seeds beyond 2^33, and a client has the bytes of
+// one process.
 #include "tests/server_client_mode/remote_fixture.h"
 #include "tests/worker_mode/many_nodes_fixture.h"
 
