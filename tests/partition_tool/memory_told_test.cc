@@ -125,12 +125,21 @@ TEST_F(MemoryTold, ByPartition_IsItsPeak) {
               "cutting " + path("whole"));
 }
 
+/// How tune looks at the graph: its measurements of the machine are short.
+std::vector<std::string> tune_words(const std::string& dataset) {
+  return {"tune", dataset, "--fanouts", "5,5", "--batches", "10", "--seconds", "0.05"};
+}
+
 TEST_F(MemoryTold, ByTune_IsItsPeak) {
-  expect_told(run({"tune", path("whole"), "--fanouts", "5,5", "--batches", "10", "--policies", "vip"}),
-              "tuning " + path("whole"));
-  expect_told(run({"tune", path("whole"), "--fanouts", "5,5", "--batches", "10", "--policies", "stored",
-                   "--evictions"}),
-              "tuning " + path("whole"));
+  std::vector<std::string> words = tune_words(path("whole"));
+  words.insert(words.end(), {"--policies", "vip"});
+  expect_told(run(words), "tuning " + path("whole"));
+}
+
+TEST_F(MemoryTold, ByTuneWithEvictions_IsItsPeak) {
+  std::vector<std::string> words = tune_words(path("whole"));
+  words.insert(words.end(), {"--policies", "stored", "--evictions"});
+  expect_told(run(words), "tuning " + path("whole"));
 }
 
 }  // namespace
