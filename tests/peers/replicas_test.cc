@@ -147,6 +147,10 @@ TEST_F(Replicas, ServersDieWhileBothHaveTheQuestion_ItIsAskedAgainOnlyOnceNobody
   two.a.freeze_to_client(), two.b.freeze_to_client();
   const auto tickets = network.ask_together(1);
   network.until([&] { return network->counts().asked_twice == 1; });
+  two.a.cut();
+  network.until([&] { return two.a.connections() == 2 && network->open_connections() == 2; });
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(network->counts().asked_again, 0) << "the other has it";
   two.server_a.kill();
   two.a.refuse(true);
   two.a.cut();
