@@ -23,8 +23,8 @@ struct SplitWriting {
   Fingerprint& fingerprint;
 };
 
-/// Write all splits of a node type or edge type, and add them to the fingerprint; with sharded ids the manifest
-/// gets the smallest label of each.
+/// Write all splits of a node type or edge type, and add them to the fingerprint; with sharded ids the
+/// manifest gets the smallest label of each.
 void write_splits(const SplitWriting& out, int node_type);
 void write_links(const SplitWriting& out, int edge_type, const Progress& progress);
 

@@ -1,6 +1,6 @@
-// PeerIds looks up ids of nodes, and entries of splits, where each machine has those of its partitions' ranges
-// alone (sharded ids): what is here is read, for the rest one question goes to each partition, all under way
-// together. Where this machine has all ids nobody is asked.
+// PeerIds looks up ids of nodes, and entries of splits, where each machine has those of its partitions'
+// ranges alone (sharded ids): what is here is read, for the rest one question goes to each partition, all
+// under way together. Where this machine has all ids nobody is asked.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -93,15 +93,16 @@ class PeerIds {
 SplitEntries whole_split(const Dataset& dataset, Store store, int type, const std::string& split);
 
 /// Returns the dataset ids of the nodes of a split, in the imported order, whoever has them.
-std::vector<std::int64_t> dataset_ids_of_split(const Dataset& dataset, int node_type, const std::string& split);
+std::vector<std::int64_t> dataset_ids_of_split(const Dataset& dataset, int node_type,
+                                               const std::string& split);
 
 /// Returns the dataset ids of these nodes, whoever has them.
 std::vector<std::int64_t> dataset_ids_of_all(const Dataset& dataset, int node_type,
                                              std::span<const std::int64_t> originals);
 std::vector<std::int64_t> original_ids_of_all(const Dataset& dataset, int node_type,
                                               std::span<const std::int64_t> ids);
-/// Calls each(first, dataset ids of the original ids from `first` on) for all nodes of a type, some at a time,
-/// by rising original id. Few need all: weights and times of negatives, clusters.
+/// Calls each(first, dataset ids of the original ids from `first` on) for all nodes of a type, some at a
+/// time, by rising original id. Few need all: weights and times of negatives, clusters.
 using EachIds = std::function<void(std::int64_t first, std::span<const std::int64_t> ids)>;
 void for_all_dataset_ids(const Dataset& dataset, int node_type, const EachIds& each);
 /// Likewise each(first, original ids of the dataset ids from `first` on).

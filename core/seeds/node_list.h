@@ -25,8 +25,8 @@ struct NodeListOptions {
   bool named_by_node = false;  // input_id is the seed's original id, as PyG has it for masks
 };
 
-/// A SplitInRanges is a split whose entries lie in ranges at the partitions (sharded ids): who wants the nodes
-/// at some positions asks (core/sampler/peer_ids.h).
+/// A SplitInRanges is a split whose entries lie in ranges at the partitions (sharded ids): who wants the
+/// nodes at some positions asks (core/sampler/peer_ids.h).
 struct SplitInRanges {
   std::string name;
   std::int64_t size = 0;

@@ -31,8 +31,8 @@ struct NodeInput {
 class NodeSet {
  public:
   /// `dataset` must outlive the set. A split that lies in ranges at the partitions stays there; with times or
-  /// weights of its seeds all of it is asked for. Throws kInvalid naming the seed, the length or the weight that cannot
-  /// be, kNotFound for a split that is not there.
+  /// weights of its seeds all of it is asked for. Throws kInvalid naming the seed, the length or the weight
+  /// that cannot be, kNotFound for a split that is not there.
   NodeSet(const Dataset& dataset, int node_type, const NodeInput& input);
   /// Makes the set of seeds that are given whole (ids or a mask), where the dataset is not at hand: equal to
   /// the one made with it, with the same pack and errors. Throws kUnsupported besides, for what goes with a

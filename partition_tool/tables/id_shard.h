@@ -9,9 +9,9 @@
 
 namespace hopfeed {
 
-/// `shards` are folders of the shards "new_ids", "original_ids", "split", "link_pairs" and "link_labels" of all
-/// types, and of the partition's edges. It holds a bit for each node of a type. Nothing is done where the shard
-/// is there. Throws kNotFound naming an array that none of them has, kCorrupt for ids that are none.
+/// `shards` are folders of the shards "new_ids", "original_ids", "split", "link_pairs" and "link_labels" of
+/// all types, and of the partition's edges. It holds a bit for each node of a type. Nothing is done where the
+/// shard is there. Throws kNotFound naming an array that none of them has, kCorrupt for ids that are none.
 void write_id_shard(const DatasetMeta& draft, int partition, std::span<const std::filesystem::path> shards,
                     const std::filesystem::path& folder);
 
