@@ -25,8 +25,8 @@ class LinkSet {
  public:
   /// `dataset` must outlive the set. A split that lies in ranges at the partitions stays there; with labels
   /// or times given beside it all of it is asked for. Throws kInvalid naming the link, the end or the length
-  /// that cannot be, kNotFound for a split that is not there. The links of a split are checked where they are read
-  /// (check_links).
+  /// that cannot be, kNotFound for a split that is not there. The links of a split are checked where they are
+  /// read (check_links).
   LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input);
   /// Makes the set of pairs that are given, where the dataset is not at hand: equal to the one made with it,
   /// with the same pack and errors. Throws kUnsupported besides, for what goes with a split, whose links only
