@@ -97,8 +97,8 @@ void PeerIds::ask(int partition, PeerAsk kind, Head head, bool wide, Asked asked
   question.under_way = true;
 }
 
-void PeerIds::ask_dataset_ids(int node_type, std::span<const std::int64_t> originals,
-                              std::span<std::int64_t> out) {
+void PeerIds::ask_for_dataset_ids(int node_type, std::span<const std::int64_t> originals,
+                                  std::span<std::int64_t> out) {
   dataset_.find_dataset_ids(node_type, originals, out);
   if (dataset_.has_all_ids()) return;
   const std::int64_t count = dataset_.num_nodes(node_type);
@@ -119,7 +119,7 @@ void PeerIds::ask_dataset_ids(int node_type, std::span<const std::int64_t> origi
   }
 }
 
-void PeerIds::ask_original_ids(int node_type, std::span<const std::int64_t> ids, std::int64_t* out) {
+void PeerIds::ask_for_original_ids(int node_type, std::span<const std::int64_t> ids, std::int64_t* out) {
   dataset_.find_original_ids(node_type, ids, out);
   if (dataset_.has_all_ids()) return;
   const NodeTypeMeta& node = dataset_.meta().node_types[static_cast<std::size_t>(node_type)];
@@ -139,8 +139,8 @@ void PeerIds::ask_original_ids(int node_type, std::span<const std::int64_t> ids,
   }
 }
 
-void PeerIds::ask_split(Store store, int type, const std::string& split,
-                        std::span<const std::int64_t> positions, SplitEntries& out) {
+void PeerIds::ask_for_split(Store store, int type, const std::string& split,
+                            std::span<const std::int64_t> positions, SplitEntries& out) {
   const DatasetMeta& meta = dataset_.meta();
   const SplitMeta of_split = find_split(dataset_, store, type, split);
   const IdRanges ranges{.count = of_split.count, .partitions = meta.partitions};
@@ -200,15 +200,31 @@ void PeerIds::read_here(Store store, int type, const std::string& split, int p, 
 }
 
 void PeerIds::take() {
-  for (Question& question : questions_) {
-    if (!question.under_way) continue;
-    question.under_way = false;
-    const PeerAnswer answer = dataset_.require_peers(question.partition).wait(question.ticket);
-    PeerReader in = open_answer(*answer, "an answer about ids").in;
-    question.read(in, question.at);
-    in.end();
-  }
+  or_drop([this] {
+    for (Question& question : questions_) {
+      if (!question.under_way) continue;
+      question.under_way = false;
+      const PeerAnswer answer = dataset_.require_peers(question.partition).wait(question.ticket);
+      PeerReader in = open_answer(*answer, "an answer about ids").in;
+      question.read(in, question.at);
+      in.end();
+    }
+  });
   questions_.clear();
+}
+
+void PeerIds::ask_dataset_ids(int node_type, std::span<const std::int64_t> originals,
+                              std::span<std::int64_t> out) {
+  or_drop([&] { ask_for_dataset_ids(node_type, originals, out); });
+}
+
+void PeerIds::ask_original_ids(int node_type, std::span<const std::int64_t> ids, std::int64_t* out) {
+  or_drop([&] { ask_for_original_ids(node_type, ids, out); });
+}
+
+void PeerIds::ask_split(Store store, int type, const std::string& split,
+                        std::span<const std::int64_t> positions, SplitEntries& out) {
+  or_drop([&] { ask_for_split(store, type, split, positions, out); });
 }
 
 void PeerIds::drop() noexcept {

@@ -58,7 +58,7 @@ class PeerIds {
                  SplitEntries& out);
   /// Waits for all that was asked. Throws what PartitionPeers throws, kCorrupt for answers that cannot be.
   void take();
-  /// Forgets what was asked and not taken.
+  /// Forgets what was asked and not taken. So does an error of the functions above.
   void drop() noexcept;
 
  private:
@@ -74,6 +74,22 @@ class PeerIds {
   void ask(int partition, PeerAsk kind, Head head, bool wide, Asked asked, Read read);
 
   const Dataset& dataset_;
+  /// Does what may throw; then nothing is left under way.
+  template <class Action>
+  void or_drop(const Action& action) {
+    try {
+      action();
+    } catch (...) {
+      drop();
+      throw;
+    }
+  }
+  void ask_for_dataset_ids(int node_type, std::span<const std::int64_t> originals,
+                           std::span<std::int64_t> out);
+  void ask_for_original_ids(int node_type, std::span<const std::int64_t> ids, std::int64_t* out);
+  void ask_for_split(Store store, int type, const std::string& split, std::span<const std::int64_t> positions,
+                     SplitEntries& out);
+
   struct Question {
     std::vector<std::size_t> at;
     Read read;

@@ -177,7 +177,8 @@ TEST_F(ManyNodes, NegativesAreDrawnFromAllNodes) {
 
 TEST_F(ManyNodes, StrictNegatives_TakeNoMemoryOfTheNumberOfNodes) {
   const Dataset dataset(path());
-  const NegativeDraws draws(dataset, 0, of_links(NegativeMode::kBinary, true), sparse_graph().links);
+  const NegativeDraws draws(dataset, 0, of_links(NegativeMode::kBinary, true),
+                            KnownLinks(sparse_graph().links));
   EXPECT_LT(draws.bytes(), 1'000'000U);
 }
 

@@ -40,7 +40,7 @@ std::unique_ptr<BatchStream> open_with_halos(LoaderOptions options) {
 
 std::unique_ptr<BatchStream> open_with_sharded_ids(LoaderOptions options) {
   options.dataset = partitioned(options.dataset, "sharded3");
-  return open_beside(options, 2);
+  return open_beside(options, 1);
 }
 
 std::unique_ptr<BatchStream> open_servers_of(LoaderOptions options, const char* folder) {
