@@ -81,7 +81,7 @@ void Dataset::open_remote_ids(int node_type, int part, std::int64_t count) {
   files.ids = {.entries = files.entries.bytes().data(),
                .type = node.new_id_type,
                .count = count,
-               .limit = node.count,
+               .scale = id_bucket_scale(node.count, num_id_buckets(count)),
                .buckets = files.buckets.as<std::int64_t>()};
 }
 

@@ -15,9 +15,10 @@ namespace {
 template <class Put>
 void for_each_bucket(const NodeTypeMeta& node, const NodeBits& sources, std::int64_t count, const Put& put) {
   const std::int64_t buckets = num_id_buckets(count);
+  const std::uint64_t scale = id_bucket_scale(node.count, buckets);
   std::int64_t next = 0, before = 0;  // the first bucket that was not put; entries so far
   sources.for_each([&](std::int64_t id) {
-    for (; next <= id_bucket(id, node.count, buckets); ++next) put(before);
+    for (; next <= id_bucket(id, scale); ++next) put(before);
     ++before;
   });
   for (; next <= buckets; ++next) put(before);

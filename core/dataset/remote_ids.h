@@ -17,9 +17,16 @@ namespace hopfeed {
 
 /// Returns how many buckets so many entries are in: about eight in each, where they lie evenly.
 constexpr std::int64_t num_id_buckets(std::int64_t entries) { return entries / 8 + 1; }
-/// Returns the bucket of a number of [0, limit).
-constexpr std::int64_t id_bucket(std::int64_t id, std::int64_t limit, std::int64_t buckets) {
-  return static_cast<std::int64_t>(static_cast<__int128>(id) * buckets / limit);
+/// Returns what id_bucket() multiplies by, for numbers of [0, limit): 2^64 * buckets / limit, rounded down.
+constexpr std::uint64_t id_bucket_scale(std::int64_t limit, std::int64_t buckets) {
+  constexpr auto kMost = static_cast<unsigned __int128>(UINT64_MAX);
+  const unsigned __int128 scale =
+      (static_cast<unsigned __int128>(buckets) << 64) / static_cast<unsigned __int128>(limit > 0 ? limit : 1);
+  return static_cast<std::uint64_t>(scale < kMost ? scale : kMost);
+}
+/// Returns the bucket of a number.
+constexpr std::int64_t id_bucket(std::int64_t id, std::uint64_t scale) {
+  return static_cast<std::int64_t>(static_cast<unsigned __int128>(id) * scale >> 64);
 }
 
 /// A view; the files' owner is Dataset.
@@ -27,7 +34,7 @@ struct RemoteIds {
   const std::byte* entries = nullptr;  // [count, 2] int32 or int64 (type)
   ElementType type = ElementType::kInt32;
   std::int64_t count = 0;
-  std::int64_t limit = 0;                      // ids are below it
+  std::uint64_t scale = 0;                     // id_bucket_scale() of the number of nodes
   std::span<const std::int64_t> buckets = {};  // [num_id_buckets(count) + 1], rising from 0 to count
 
   std::int64_t id(std::int64_t i) const { return number(2 * i); }
@@ -37,7 +44,9 @@ struct RemoteIds {
   void prefetch_bucket(std::int64_t id) const { prefetch_line(buckets.data() + bucket(id)); }
   void prefetch_entries(std::int64_t id) const {
     const std::int64_t at = buckets[static_cast<std::size_t>(bucket(id))];
-    prefetch_line(entries + static_cast<std::size_t>(at) * 2 * element_bytes(type));
+    const std::byte* const first = entries + static_cast<std::size_t>(at) * 2 * element_bytes(type);
+    prefetch_line(first);  // about eight entries lie in two lines
+    prefetch_line(first + 64);
   }
   /// Returns the place of an id of [0, limit); -1 where it has none. Damaged buckets find nothing, and no
   /// memory that is not the view's.
@@ -58,7 +67,7 @@ struct RemoteIds {
   }
 
  private:
-  std::int64_t bucket(std::int64_t id) const { return id_bucket(id, limit, std::ssize(buckets) - 1); }
+  std::int64_t bucket(std::int64_t id) const { return id_bucket(id, scale); }
   std::int64_t number(std::int64_t i) const {
     return type == ElementType::kInt32 ? reinterpret_cast<const std::int32_t*>(entries)[i]
                                        : reinterpret_cast<const std::int64_t*>(entries)[i];

@@ -70,9 +70,13 @@ class Sharding {
     Ints entries, buckets{0};
     const std::int64_t count = std::ssize(ids), num = num_id_buckets(count);
     for (const std::int64_t id : ids) entries.insert(entries.end(), {id, dataset_.original_id(t, id)});
+    const unsigned __int128 exact = (static_cast<unsigned __int128>(num) << 64) /
+                                    static_cast<unsigned __int128>(std::max<std::int64_t>(node.count, 1));
+    const auto scale = static_cast<std::uint64_t>(std::min<unsigned __int128>(exact, UINT64_MAX));
     for (std::int64_t b = 1; b <= num; ++b)
-      buckets.push_back(
-          std::ranges::count_if(ids, [&](std::int64_t id) { return id_bucket(id, node.count, num) < b; }));
+      buckets.push_back(std::ranges::count_if(ids, [&](std::int64_t id) {
+        return static_cast<std::int64_t>(static_cast<unsigned __int128>(id) * scale >> 64) < b;
+      }));
     write(remote_ids_path(part, node), entries, {count, 2}, node.new_id_type);
     write(id_buckets_path(part, node), buckets, {num + 1}, ElementType::kInt64);
   }
