@@ -13,7 +13,8 @@ Usage: cluster_bench.py --engine spark|ray --folder DIR [--nodes N] [--edges N] 
   --parts N      partitions (2)
   --workers N    (2)
   --rounds N     by turns (3)
-  --idle-workers N  of Ray: worker processes that a node keeps when they are idle; its own default is as many as the node has cores, here one
+  --idle-workers N
+                 of Ray: worker processes that a node keeps when they are idle; its own default is as many as the node has cores, here one
   --check        compare the dataset with that of one machine
 
 `stages`: seconds of the last import's. `reference`: the engine reads both tables, sorts the nodes by key and writes them, joins both keys of each edge with ids in that order,
@@ -124,6 +125,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
+    if options.idle_workers is not None and options.engine != "ray":
+        parser.error("--idle-workers is of Ray; leave it out")
     from import_bench import make_tables
 
     options.threads, options.memory = 2, 4 << 30

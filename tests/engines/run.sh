@@ -11,7 +11,7 @@ if [[ ${1-} == --results ]]; then
   shift 2
 fi
 
-[[ -e $package/hopfeed ]] || die "$package/hopfeed is not there; build it first: cmake --preset release && cmake --build --preset release"
+[[ -e $package/hopfeed ]] || die "$package/hopfeed is not there; tests/run.sh engines builds it"
 
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
 version=$("$java" -version 2>&1 | sed -nE '1s/.*"([0-9]+).*/\1/p')
