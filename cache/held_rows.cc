@@ -304,11 +304,14 @@ std::uint64_t held_order(const DatasetMeta& meta, HeldShare share) {
   const auto add = [&](std::uint64_t number) { XXH3_64bits_update(state.get(), &number, sizeof number); };
   for (const NodeTypeMeta& node : meta.node_types) {
     if (node.attrs.empty()) continue;  // none of its rows is held
-    const auto order = meta.files.find(new_ids_path(node));
-    require_valid(
-        order != meta.files.end(),
-        fmt::format("the manifest does not list {}; run hopfeed-partition verify", new_ids_path(node)));
-    add(order->second.xxh3);
+    const auto add_file = [&](const std::string& path) {
+      const auto file = meta.files.find(path);
+      require_valid(file != meta.files.end(),
+                    fmt::format("the manifest does not list {}; run hopfeed-partition verify", path));
+      add(file->second.xxh3);
+    };
+    if (!meta.sharded_ids) add_file(new_ids_path(node));
+    for (int p = 0; meta.sharded_ids && p < meta.partitions; ++p) add_file(new_ids_shard_path(p, node));
     for (std::size_t p = 0; p + 1 < node.partition_offsets.size(); ++p)
       add(static_cast<std::uint64_t>(share.rows(node.partition_offsets[p + 1] - node.partition_offsets[p])));
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "core/base/error.h"
@@ -24,18 +25,16 @@ void require_ranks(std::int64_t count) {
                     count, RemoteRanksView::kUnranked - 1));
 }
 
-void take_stored(const Dataset& dataset, int type, int reader, std::vector<std::uint32_t>& ranks) {
-  const NodeTypeMeta& node = dataset.meta().node_types[static_cast<std::size_t>(type)];
-  const RankedRows ranked = dataset.remote_rows(type, reader);
-  for (std::int64_t i = 0; i < ranked.count; ++i) {
-    const std::int64_t row = ranked[i];
-    if (row < 0 || row >= node.count || ranks[static_cast<std::size_t>(row)] != RemoteRanksView::kUnranked)
-      corrupt_file(
-          dataset.folder() / remote_rows_path(reader, node),
-          fmt::format("entry {} is row {}, which is no row or stands twice; run hopfeed-partition verify", i,
-                      row));
-    ranks[static_cast<std::size_t>(row)] = static_cast<std::uint32_t>(i);
-  }
+/// Buckets of about two rows each, were they spread evenly. They are not: of each partition the first are
+/// ranked, so that a bucket there is as full as it is wide.
+constexpr std::int64_t kRowsPerBucket = 2;
+
+[[noreturn]] void refuse_entry(const Dataset& dataset, const NodeTypeMeta& node, int reader,
+                               std::int64_t entry, std::int64_t row) {
+  corrupt_file(
+      dataset.folder() / remote_rows_path(reader, node),
+      fmt::format("entry {} is row {}, which is no row or stands twice; run hopfeed-partition verify", entry,
+                  row));
 }
 
 }  // namespace
@@ -67,25 +66,57 @@ std::vector<std::int64_t> owners_order(std::span<const std::int64_t> partition_o
   return order;
 }
 
+// Counts the rows of each bucket, puts each row into its own, and orders those.
+void RemoteRanks::take_stored(const Dataset& dataset, int node_type, int reader, OfType& type) {
+  const NodeTypeMeta& node = dataset.meta().node_types[static_cast<std::size_t>(node_type)];
+  const RankedRows ranked = dataset.remote_rows(node_type, reader);
+  while ((node.count >> type.shift) * kRowsPerBucket > ranked.count && type.shift < 32) ++type.shift;
+  const std::int64_t mask = (std::int64_t{1} << type.shift) - 1;
+  type.buckets.assign(static_cast<std::size_t>((node.count >> type.shift) + 2), 0);
+  for (std::int64_t i = 0; i < ranked.count; ++i) {
+    if (ranked[i] < 0 || ranked[i] >= node.count) refuse_entry(dataset, node, reader, i, ranked[i]);
+    ++type.buckets[static_cast<std::size_t>(ranked[i] >> type.shift)];
+  }
+  std::exclusive_scan(type.buckets.begin(), type.buckets.end(), type.buckets.begin(), std::uint32_t{0});
+  type.rows.resize(static_cast<std::size_t>(ranked.count));
+  for (std::int64_t i = ranked.count; i-- > 0;)
+    type.rows[type.buckets[static_cast<std::size_t>(ranked[i] >> type.shift)]++] = {
+        .low = static_cast<std::uint32_t>(ranked[i] & mask), .rank = static_cast<std::uint32_t>(i)};
+  // Each count is now that of the bucket behind it.
+  std::shift_right(type.buckets.begin(), type.buckets.end(), 1);
+  type.buckets.front() = 0;
+  for (std::size_t b = 0; b + 1 < type.buckets.size(); ++b) {
+    const std::span<RankOfRow> rows(type.rows.data() + type.buckets[b],
+                                    type.buckets[b + 1] - type.buckets[b]);
+    std::ranges::sort(rows, [](const RankOfRow& x, const RankOfRow& y) {
+      return x.low != y.low ? x.low < y.low : x.rank < y.rank;
+    });
+    const auto twice = std::ranges::adjacent_find(rows, {}, &RankOfRow::low);
+    if (twice != rows.end())
+      refuse_entry(dataset, node, reader, (twice + 1)->rank,
+                   (static_cast<std::int64_t>(b) << type.shift) + twice->low);
+  }
+}
+
 RemoteRanks::RemoteRanks(const Dataset& dataset, int reader) {
   require_partition(dataset, reader, "the reader's partition");
   for (int t = 0; t < dataset.num_node_types(); ++t) {
     const NodeTypeMeta& node = dataset.meta().node_types[static_cast<std::size_t>(t)];
     OfType& type = types_.emplace_back();
-    type.ranks.assign(static_cast<std::size_t>(node.count), RemoteRanksView::kUnranked);
     type.stored = !node.remote_rows.empty();
     if (type.stored) {
       type.ranked = node.remote_rows[static_cast<std::size_t>(reader)];
       require_ranks(type.ranked);
-      take_stored(dataset, t, reader, type.ranks);
+      take_stored(dataset, t, reader, type);
       continue;
     }
     const auto p = static_cast<std::size_t>(reader);
     type.ranked = node.count - (node.partition_offsets[p + 1] - node.partition_offsets[p]);
     require_ranks(type.ranked);
+    type.all.assign(static_cast<std::size_t>(node.count), RemoteRanksView::kUnranked);
     std::uint32_t rank = 0;
     for (const std::int64_t row : owners_order(node.partition_offsets, reader))
-      type.ranks[static_cast<std::size_t>(row)] = rank++;
+      type.all[static_cast<std::size_t>(row)] = rank++;
   }
 }
 

@@ -8,8 +8,9 @@
 //   view.rank(row)                                  // 0 the hottest; a static cache of k rows has ranks < k
 //   view.heat(row)                                  // 0 .. 255, for make_dynamic_cache
 //
-// The ranks come from the dataset's ranked lists (part-0000/remote_rows). Where it has none (datasets of
-// earlier releases), a row's rank is its place in its owner's order: the hottest of every partition first.
+// The ranks come from the dataset's ranked lists (part-0000/remote_rows), and what is held is those: 10 bytes
+// a ranked row, whatever the graph. Where it has none (datasets of earlier releases), a row's rank is its
+// place in its owner's order: the hottest of every partition first, and 4 bytes for each node.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -21,16 +22,31 @@
 
 namespace hopfeed {
 
+/// A RankOfRow is one in the bucket of ids that share all but their low bits.
+struct RankOfRow {
+  std::uint32_t low = 0, rank = 0;
+};
+
 class RemoteRanksView {
  public:
   /// The reader's own rows have this rank, and those that its ranked list leaves out.
   static constexpr std::uint32_t kUnranked = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint8_t kColdest = std::numeric_limits<std::uint8_t>::max();
 
-  RemoteRanksView(std::span<const std::uint32_t> ranks, std::int64_t ranked)
-      : ranks_(ranks), ranked_(ranked) {}
   /// Returns the rank of a row by dataset id: 0 the hottest, each number below ranked() once.
-  std::uint32_t rank(std::int64_t row) const { return ranks_[static_cast<std::size_t>(row)]; }
+  std::uint32_t rank(std::int64_t row) const {
+    if (!all_.empty()) return all_[static_cast<std::size_t>(row)];
+    const auto b = static_cast<std::size_t>(row >> shift_);
+    const auto low = static_cast<std::uint32_t>(row & ((std::int64_t{1} << shift_) - 1));
+    const RankOfRow *begin = rows_.data() + buckets_[b], *const end = rows_.data() + buckets_[b + 1];
+    for (std::ptrdiff_t count = end - begin; count > 0;) {
+      const std::ptrdiff_t half = count / 2;
+      const bool behind = begin[half].low < low;
+      begin = behind ? begin + half + 1 : begin;
+      count = behind ? count - half - 1 : half;
+    }
+    return begin != end && begin->low == low ? begin->rank : kUnranked;
+  }
   std::int64_t ranked() const { return ranked_; }
   /// Returns the class of a row: ranked rows are in 256 classes of about the same size; kColdest for all
   /// others.
@@ -42,8 +58,12 @@ class RemoteRanksView {
   }
 
  private:
-  std::span<const std::uint32_t> ranks_;  // [N] by dataset id
-  std::int64_t ranked_;
+  friend class RemoteRanks;
+  std::span<const std::uint32_t> all_;      // [N] by dataset id; empty: the list below
+  std::span<const RankOfRow> rows_;         // [ranked] by rising id
+  std::span<const std::uint32_t> buckets_;  // [((N - 1) >> shift) + 2] how many rows come before each
+  int shift_ = 0;
+  std::int64_t ranked_ = 0;
 };
 
 class RemoteRanks {
@@ -53,18 +73,25 @@ class RemoteRanks {
   RemoteRanks(const Dataset& dataset, int reader);
   RemoteRanksView view(int node_type) const {
     const OfType& type = types_[static_cast<std::size_t>(node_type)];
-    return {type.ranks, type.ranked};
+    RemoteRanksView view;
+    view.all_ = type.all, view.rows_ = type.rows, view.buckets_ = type.buckets;
+    view.shift_ = type.shift, view.ranked_ = type.ranked;
+    return view;
   }
   /// Returns whether the dataset stores a list of the reader's for the type; else ranks are the owners'
   /// order.
   bool stored(int node_type) const { return types_[static_cast<std::size_t>(node_type)].stored; }
 
  private:
-  struct OfType {
-    std::vector<std::uint32_t> ranks;  // [N]
+  struct OfType {  // the view's arrays
+    std::vector<std::uint32_t> all;
+    std::vector<RankOfRow> rows;
+    std::vector<std::uint32_t> buckets;
+    int shift = 0;
     std::int64_t ranked = 0;
     bool stored = false;
   };
+  static void take_stored(const Dataset& dataset, int node_type, int reader, OfType& type);
   std::vector<OfType> types_;
 };
 

@@ -44,7 +44,7 @@
 namespace hopfeed {
 
 inline constexpr std::uint64_t kChannelMagic = 0x314E484350464F48;  // "HOFPCHN1"
-inline constexpr std::uint32_t kChannelVersion = 8;
+inline constexpr std::uint32_t kChannelVersion = 9;
 
 enum class SlotState : std::uint32_t { kFree = 0, kPlanned = 1, kFilling = 2, kReady = 3, kHeld = 4 };
 
@@ -100,7 +100,7 @@ struct SlotRecord {
   std::atomic<std::uint32_t> held;       // loader: HeldShare::millionths of its consumer
   std::byte reserved0[4];
   std::int64_t tiers[TierCounts::kNumbers];  // worker: rows of the batch by where they were read
-  char error[768];                           // worker: what the error says, NUL-terminated
+  char error[752];                           // worker: what the error says, NUL-terminated
 };
 static_assert(sizeof(SlotRecord) == 1024);
 
@@ -131,7 +131,7 @@ struct WorkerRecord {
   std::atomic<std::int64_t> gpu_batches, cpu_batches, gpu_graph_bytes, gpu_rows_bytes;
   std::atomic<std::uint32_t> gpu_graph_share, gpu_rows_share;
   std::byte reserved[8];
-  char error[768];
+  char error[752];
 };
 static_assert(sizeof(WorkerRecord) == 1024);
 

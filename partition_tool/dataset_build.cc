@@ -9,11 +9,13 @@
 #include "core/base/parallel_ranges.h"
 #include "core/batch/nonfinite.h"
 #include "core/dataset/fingerprint.h"
+#include "core/dataset/id_ranges.h"
 #include "core/dataset/node_keys.h"
+#include "core/dataset/remote_id_files.h"
 #include "partition_tool/edge_array_checks.h"
 #include "partition_tool/edge_arrays.h"
-#include "partition_tool/link_arrays.h"
 #include "partition_tool/row_blocks.h"
+#include "partition_tool/split_arrays.h"
 
 namespace hopfeed {
 namespace {
@@ -61,6 +63,10 @@ class Builder {
       for (int a = 0; a < static_cast<int>(graph_.nodes[t].attrs.size()); ++a) write_attr(t, a);
     }
     for (int t = 0; t < static_cast<int>(graph_.edges.size()); ++t) write_edges(t);
+    if (meta().sharded_ids)
+      write_remote_ids(writer_, meta(), options_.threads, [this](std::uint64_t done, std::uint64_t total) {
+        progress_({"Writing remote ids", "lists", done, total});
+      });
     for (std::int64_t cut : edges_cut_) meta().cut.edges_cut += cut;
     for (std::size_t i = 1; i < fingerprints_.size(); ++i) fingerprints_[0].merge(fingerprints_[i]);
     meta().fingerprint = fingerprints_[0].finish(meta());
@@ -70,11 +76,13 @@ class Builder {
  private:
   DatasetMeta& meta() { return result_.meta; }
   int partitions() const { return static_cast<int>(orders_[0].partition_offsets.size()) - 1; }
+  SplitWriting splits() { return {writer_, graph_, orders_, meta(), fingerprints_[0]}; }
 
   void describe();
   NodeTypeMeta describe_nodes(int type) const;
   EdgeTypeMeta describe_edges(const RawEdges& edges) const;
   void write_node_files(int type);
+  void write_ids(int type);
   void copy_keys(int type);
   void write_remote_rows(int type, int p);
   void write_attr(int type, int number);
@@ -150,30 +158,39 @@ void Builder::describe() {
   meta().made_by = options_.made_by;
   meta().class_names = graph_.class_names;
   meta().partitions = partitions();
+  meta().sharded_ids = options_.sharded_ids;
   meta().cut = options_.cut;
   for (int t = 0; t < static_cast<int>(graph_.nodes.size()); ++t)
     meta().node_types.push_back(describe_nodes(t));
   for (const RawEdges& edges : graph_.edges) meta().edge_types.push_back(describe_edges(edges));
 }
 
+void Builder::write_ids(int type) {
+  const NodeTypeMeta& node = meta().node_types[type];
+  const NodeOrder& order = orders_[type];
+  std::visit(
+      [&]<class Id>(const std::vector<Id>& new_ids) {
+        const IdRanges ranges{.count = node.count, .partitions = partitions()};
+        for (int p = 0; meta().sharded_ids && p < partitions(); ++p)
+          writer_.write(new_ids_shard_path(p, node),
+                        std::span<const Id>(new_ids).subspan(ranges.begin(p), ranges.size(p)),
+                        {ranges.size(p)});
+        if (meta().sharded_ids) return;
+        writer_.write(new_ids_path(node), std::span<const Id>(new_ids), {node.count});
+        if (partitions() == 1) return;
+        // For machines that have some of the partitions: row records name the ids of their own alone.
+        const std::vector<Id> ids(order.original.begin(), order.original.end());
+        writer_.write(all_original_ids_path(node), std::span<const Id>(ids), {node.count});
+      },
+      order.new_ids);
+}
+
 void Builder::write_node_files(int type) {
   const NodeTypeMeta& node = meta().node_types[type];
   const NodeOrder& order = orders_[type];
-  std::visit([&](const auto& ids) { writer_.write(new_ids_path(node), std::span(ids), {node.count}); },
-             order.new_ids);
-  // For machines that have some of the partitions: row records name the original ids of their own alone.
-  if (partitions() > 1)
-    std::visit(
-        [&]<class Id>(const std::vector<Id>&) {
-          const std::vector<Id> ids(order.original.begin(), order.original.end());
-          writer_.write(all_original_ids_path(node), std::span<const Id>(ids), {node.count});
-        },
-        order.new_ids);
+  write_ids(type);
   if (node.has_keys()) copy_keys(type);
-  for (const auto& [name, ids] : graph_.nodes[type].splits) {
-    writer_.write(split_path(node, name), std::span(ids), {std::ssize(ids)});
-    fingerprints_[0].add_split(type, name, ids);
-  }
+  write_splits(splits(), type);
   for (int p = 0; p < partitions(); ++p) {
     const std::int64_t begin = order.partition_offsets[p], rows = order.partition_offsets[p + 1] - begin;
     writer_.write(hotness_path(p, node), std::span(order.hotness).subspan(begin, rows), {rows});
@@ -337,7 +354,7 @@ void Builder::write_edges(int type) {
              {.threads = std::max(1, options_.threads), .progress = progress_})
       .write(fingerprints_,
              [&](const std::string& attr, std::int64_t count) { note_nonfinite(attr, count); });
-  write_links(writer_, graph_, type, edge, fingerprints_[0], progress_);
+  write_links(splits(), type, progress_);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ struct DatasetBuildOptions {
   CutMeta cut;          // method, fanouts, batch size, seed; edges_cut is filled in
   std::string made_by;  // the command line
   int threads = 1;
+  bool sharded_ids = false;       // DatasetMeta::sharded_ids; not with one partition
   bool reject_nonfinite = false;  // kInvalid behind the first attribute that holds NaN or infinity
 };
 

@@ -7,14 +7,12 @@
 #include <initializer_list>
 
 #include "core/base/error.h"
-#include "core/base/limits.h"
 #include "core/dataset/dataset_meta.h"
+#include "partition_tool/partition_limits.h"
 #include "partition_tool/raw_attrs.h"
 
 namespace hopfeed {
 namespace {
-
-constexpr std::int64_t kMaxOrderedRow = (std::int64_t{1} << 32) - 1;  // row_order.h
 
 template <class Attr>
 std::string names_of(const std::vector<Attr>& attrs) {
@@ -84,19 +82,9 @@ void check_weights_and_times(const RawGraph& graph, const RawEdges& edges) {
 }
 
 void check_row_lengths(const RawEdges& edges) {
-  const std::int64_t most = !edges.weights.empty()                ? kMaxWeightedDegree
-                            : !edges.times.empty() || edges.by_id ? kMaxOrderedRow
-                                                                  : edges.csc.num_edges();
-  for (std::int64_t v = 0; v < edges.csc.num_rows(); ++v) {
-    const std::int64_t degree = edges.csc.indptr[v + 1] - edges.csc.indptr[v];
-    if (degree > most)
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("node {} has {} in-edges; with {} a node has at most {}", v, degree,
-                              !edges.weights.empty() ? "the weight '" + edges.weights[0] + "'"
-                              : !edges.times.empty() ? "the time '" + edges.times[0] + "'"
-                                                     : "the order of source ids (--by-id)",
-                              most));
-  }
+  const RowTables tables{.weights = edges.weights, .times = edges.times, .by_id = edges.by_id};
+  for (std::int64_t v = 0; v < edges.csc.num_rows(); ++v)
+    require_row_length(v, edges.csc.indptr[v + 1] - edges.csc.indptr[v], tables);
 }
 
 /// check(edges) of each edge type, whose name its errors get.

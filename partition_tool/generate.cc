@@ -118,8 +118,9 @@ std::uint64_t generate_bytes(const GenerateOptions& o) {
 
 RawGraph generate_graph(const GenerateOptions& options, const Progress& progress) {
   validate(options);
-  require_memory(generate_bytes(options), available_memory(), "the generated graph",
-                 "lower --nodes or --edges");
+  want_memory(
+      options.tell_memory,
+      {.what = "the generated graph", .knobs = "lower --nodes or --edges", .bytes = generate_bytes(options)});
   const auto num_nodes = static_cast<std::uint64_t>(options.num_nodes);
   progress({"Dealing ranks and degrees", "nodes", 0, num_nodes});
   const auto planted = std::make_shared<const Planted>(options);

@@ -15,6 +15,7 @@
 // With the counts of ogbn-products (2,449,029 nodes, 123,718,280 edges) a batch of 1024 seeds at fanouts 15,
 // 10, 5 has what a batch of the real graph has: about 650,000 edges and 380,000 nodes.
 #pragma once
+#include "partition_tool/graph_memory.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
@@ -35,6 +36,7 @@ struct GenerateOptions {
   double valid_fraction = 0.02;
   bool keep_edge_ids = true;
   int threads = 1;
+  TellMemory tell_memory = {};  // before it is taken
 };
 
 /// Returns the bytes of memory at the least that a dataset of this graph takes to make: by the nodes, and by

@@ -118,14 +118,16 @@ Csc rows_of_items(const PlantedInteractions& planted, const std::vector<Id>& ite
 RawGraph generate_bipartite(const BipartiteOptions& options, const Progress& progress) {
   validate(options);
   // While they are sorted, interactions are there twice; ranks and their inverses, begins of the users' rows.
-  require_memory(graph_bytes({.num_nodes = options.num_users}) +
-                     graph_bytes({.num_nodes = options.num_items,
-                                  .num_sources = options.num_users,
-                                  .held_edges = options.num_interactions,
-                                  .stored_edge_ids = true}) +
-                     static_cast<std::uint64_t>(options.num_interactions) *
-                         (id_bytes(options.num_users) + id_bytes(options.num_items)),
-                 available_memory(), "the generated interactions", "lower --interactions");
+  want_memory(options.tell_memory,
+              {.what = "the generated interactions",
+               .knobs = "lower --interactions",
+               .bytes = graph_bytes({.num_nodes = options.num_users}) +
+                        graph_bytes({.num_nodes = options.num_items,
+                                     .num_sources = options.num_users,
+                                     .held_edges = options.num_interactions,
+                                     .stored_edge_ids = true}) +
+                        static_cast<std::uint64_t>(options.num_interactions) *
+                            (id_bytes(options.num_users) + id_bytes(options.num_items))});
   const auto planted = std::make_shared<const PlantedInteractions>(options);
   RawGraph graph;
   graph.name = "generated interactions";

@@ -10,6 +10,7 @@
 //                            there; repeats occur
 //   time                     int64 attribute of both edge types, even on [0, span), by which rows are ordered
 #pragma once
+#include "partition_tool/graph_memory.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
@@ -23,6 +24,7 @@ struct BipartiteOptions {
   std::uint64_t seed = 0;
   bool keep_edge_ids = true;
   int threads = 1;
+  TellMemory tell_memory = {};  // before it is taken
 };
 
 /// Makes the graph. Interactions lie in memory by item; by user they are made whenever they are read. Throws

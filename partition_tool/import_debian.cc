@@ -86,6 +86,12 @@ std::vector<DebianPackage> read_packages(std::string_view text, const std::strin
   return packages;
 }
 
+/// The program, the dump, and of each package its features, names and relations; with types the sums that
+/// features of other types are made of. Measured on a release of Debian: 165 and 256 MiB.
+std::uint64_t debian_bytes(std::size_t dump, std::size_t packages, bool hetero) {
+  return (std::uint64_t{20} << 20) + dump + packages * (kDebianFeatures * 4 + 450 + (hetero ? 1'500 : 0));
+}
+
 }  // namespace
 
 RawGraph import_debian(const DebianImportOptions& options, const Progress& progress) {
@@ -95,6 +101,9 @@ RawGraph import_debian(const DebianImportOptions& options, const Progress& progr
   const std::string text = ask_apt ? read_apt_dump() : read_text_file(options.dump, kMaxDumpBytes);
   const std::vector<DebianPackage> packages = read_packages(text, origin, ask_apt);
   progress({"Reading packages", "packages", packages.size(), packages.size()});
+  want_memory(options.tell_memory, {.what = "importing " + origin,
+                                    .knobs = "use a machine with more",
+                                    .bytes = debian_bytes(text.size(), packages.size(), options.hetero)});
   const DebianEdgeOptions how{
       .keep_edge_ids = options.keep_edge_ids, .threads = options.threads, .origin = origin};
   const DebianFeatures features = features_of(packages);

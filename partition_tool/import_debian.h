@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "partition_tool/debian_types.h"
+#include "partition_tool/graph_memory.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
@@ -22,6 +23,7 @@ struct DebianImportOptions {
   std::int64_t min_class_size = 20;
   bool keep_edge_ids = true;
   int threads = 1;
+  TellMemory tell_memory = {};  // before it is taken
 };
 
 /// Imports it. Throws kUnsupported where there is no apt or it knows hardly any package, kInvalid naming the

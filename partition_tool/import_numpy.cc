@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/base/error.h"
@@ -67,6 +68,7 @@ class Importer {
       throw Error(ErrorCode::kInvalid, fmt::format("{}: the graph has no nodes", origin().string()));
     for (std::size_t t = 0; t < files_.edges.size(); ++t) graph.edges.push_back(describe_edges(t));
     check_weights_and_times(graph);
+    tell_memory(graph);
     for (std::size_t t = 0; t < files_.edges.size(); ++t) graph.edges[t].csc = read_edges(graph, t, progress);
     return graph;
   }
@@ -98,6 +100,30 @@ class Importer {
                             origin().string(), files.name, count, kMaxNodes));
   }
 
+  bool keeps_ids(const RawEdges& edges) const { return options_.keep_edge_ids || !edges.attrs.empty(); }
+
+  void tell_memory(const RawGraph& graph) const {
+    GraphCounts counts;
+    std::uint64_t lists = 0;
+    for (std::size_t t = 0; t < graph.nodes.size(); ++t) {
+      counts.nodes.push_back(graph.nodes[t].count);
+      if (!files_.nodes[t].labels.empty())
+        counts.beside += static_cast<std::uint64_t>(graph.nodes[t].count) * 8;
+    }
+    for (std::size_t t = 0; t < graph.edges.size(); ++t) {
+      const RawEdges& edges = graph.edges[t];
+      counts.edges.push_back({.src_type = edges.src_type,
+                              .dst_type = edges.dst_type,
+                              .count = id_count(indices_[t].source),
+                              .stored_edge_ids = keeps_ids(edges)});
+      for (const IdArray* copy : {&indices_[t].held_sources, &indices_[t].held_destinations})
+        lists += std::visit([](const auto& ids) { return std::span(ids).size_bytes(); }, *copy);
+    }
+    want_memory(options_.tell_memory, {.what = "importing " + origin().string(),
+                                       .knobs = "--no-edge-ids saves some, else use a machine with more",
+                                       .bytes = import_bytes(counts, lists)});
+  }
+
   /// Everything but the rows.
   RawEdges describe_edges(std::size_t type) const {
     const NumpyEdges& files = files_.edges[type];
@@ -121,7 +147,7 @@ class Importer {
     Csc csc = edges_to_csc(
         index.source, index.destination,
         {.sources = graph.nodes[edges.src_type].count, .destinations = graph.nodes[edges.dst_type].count},
-        {.keep_edge_ids = options_.keep_edge_ids || !edges.attrs.empty(),
+        {.keep_edge_ids = keeps_ids(edges),
          .threads = options_.threads,
          .origin = files_.edges[type].index.name()},
         progress);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "partition_tool/graph_memory.h"
 #include "partition_tool/numpy_arrays.h"
 #include "partition_tool/numpy_description.h"
 #include "partition_tool/progress.h"
@@ -25,6 +26,7 @@ struct NumpyImportOptions {
   std::filesystem::path hetero;  // a description of a graph of several types
   bool keep_edge_ids = true;
   int threads = 1;
+  TellMemory tell_memory = {};  // before it is taken
 };
 
 /// Imports the files. Attributes stay mapped and are read while the dataset is written. Throws kInvalid,

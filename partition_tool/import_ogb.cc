@@ -240,6 +240,54 @@ void add_weights(RawEdges& edges, const fs::path& path, std::int64_t num_lines, 
   edges.weights = {"weight"};
 }
 
+/// An edge type that is to be read.
+struct ToRead {
+  fs::path folder;
+  int src_type = 0, dst_type = 0;
+  Inverse inverse = Inverse::kNone;
+};
+
+/// Bytes of the floats in FOLDER/STEM, by its first line.
+std::uint64_t features_bytes(const fs::path& folder, const std::string& stem, std::int64_t rows) {
+  const auto path = find_csv(folder, stem);
+  if (!path) return 0;
+  TextLines lines(*path);
+  std::string_view line;
+  if (!lines.next(line)) return 0;
+  return static_cast<std::uint64_t>(rows) * 4 *
+         (1 + static_cast<std::uint64_t>(std::ranges::count(line, ',')));
+}
+
+/// Says what the import wants, by the numbers that the folders name; where they name no number of edges,
+/// nothing is known before they are read. `of_nodes`: folders with the features of each type.
+void tell_memory(const RawGraph& graph, const std::vector<fs::path>& of_nodes,
+                 const std::vector<ToRead>& edges, const OgbImportOptions& options) {
+  GraphCounts counts;
+  std::uint64_t lists = 0;
+  for (std::size_t t = 0; t < graph.nodes.size(); ++t) {
+    counts.nodes.push_back(graph.nodes[t].count);
+    counts.beside += features_bytes(of_nodes[t], "node-feat", graph.nodes[t].count) +
+                     static_cast<std::uint64_t>(graph.nodes[t].count) * 8;  // labels
+  }
+  for (const ToRead& type : edges) {
+    const auto path = find_csv(type.folder, "num-edge-list");
+    if (!path) return;
+    const std::int64_t num_lines = read_count(*path, kMaxEdges),
+                       count = num_lines * (type.inverse == Inverse::kAfter ? 2 : 1);
+    const std::uint64_t attrs = features_bytes(type.folder, "edge-feat", num_lines) +
+                                features_bytes(type.folder, "edge-weight", num_lines);
+    counts.edges.push_back({.src_type = type.src_type,
+                            .dst_type = type.dst_type,
+                            .count = count,
+                            .stored_edge_ids = options.keep_edge_ids || attrs > 0});
+    counts.beside += attrs;
+    lists = std::max(lists, static_cast<std::uint64_t>(count) * 2 * 8);
+  }
+  want_memory(options.tell_memory, {.what = "importing " + options.raw.string(),
+                                    .knobs = "--no-edge-ids saves some, else use a machine with more",
+                                    .bytes = import_bytes(counts, lists)});
+}
+
 /// What the folder tells of the edges of a type, whose ends' nodes have been read.
 void read_edge_type(const RawGraph& graph, RawEdges& type, const fs::path& folder, Inverse inverse,
                     const OgbImportOptions& options, const Progress& progress) {
@@ -369,6 +417,23 @@ void read_edge_splits(const RawGraph& graph, RawEdges& type, const OgbImportOpti
   }
 }
 
+void tell_memory_of_types(const RawGraph& graph, const fs::path& raw, const std::vector<fs::path>& folders,
+                          const OgbImportOptions& options) {
+  std::vector<fs::path> of_nodes;
+  for (const RawNodes& nodes : graph.nodes) of_nodes.push_back(raw / "node-feat" / nodes.name);
+  std::vector<ToRead> edges;
+  for (const fs::path& folder : folders) {
+    const RawEdges type = edges_named(graph, folder);
+    edges.push_back({.folder = folder, .src_type = type.src_type, .dst_type = type.dst_type});
+    if (options.add_inverse_edge)
+      edges.push_back({.folder = folder,
+                       .src_type = type.dst_type,
+                       .dst_type = type.src_type,
+                       .inverse = Inverse::kAlone});
+  }
+  tell_memory(graph, of_nodes, edges, options);
+}
+
 RawGraph import_types(const OgbImportOptions& options, const Progress& progress) {
   const fs::path raw = options.raw / "raw";
   const auto beside = find_csv(options.raw, "num-nodes");
@@ -380,12 +445,13 @@ RawGraph import_types(const OgbImportOptions& options, const Progress& progress)
   };
   std::ranges::stable_partition(graph.nodes,
                                 has_split);  // the first type is whose nodes are seeds by default
+  std::vector<fs::path> folders(fs::directory_iterator(raw / "relations"), {});
+  std::ranges::sort(folders);
+  tell_memory_of_types(graph, raw, folders, options);
   for (RawNodes& nodes : graph.nodes) {
     read_nodes(nodes, raw / "node-feat" / nodes.name, raw / "node-label" / nodes.name, progress);
     if (has_split(nodes)) read_splits(nodes, splits / nodes.name);
   }
-  std::vector<fs::path> folders(fs::directory_iterator(raw / "relations"), {});
-  std::ranges::sort(folders);
   for (const fs::path& folder : folders) {
     RawEdges edges = edges_named(graph, folder);
     RawEdges back = edges;
@@ -414,10 +480,11 @@ RawGraph import_ogb(const OgbImportOptions& options, const Progress& progress) {
   if (typed) return graph;
   const fs::path splits = split_folder(options);
   RawNodes& nodes = graph.nodes[0];
+  const Inverse inverse = options.add_inverse_edge ? Inverse::kAfter : Inverse::kNone;
   nodes.count = read_count(require_csv(raw, "num-node-list"), kMaxNodes);
+  tell_memory(graph, {raw}, {{.folder = raw, .inverse = inverse}}, options);
   read_nodes(nodes, raw, raw, progress);
-  read_edge_type(graph, graph.edges[0], raw, options.add_inverse_edge ? Inverse::kAfter : Inverse::kNone,
-                 options, progress);
+  read_edge_type(graph, graph.edges[0], raw, inverse, options, progress);
   read_splits(nodes, splits);
   return graph;
 }

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <string>
 
+#include "partition_tool/graph_memory.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
@@ -28,6 +29,7 @@ struct OgbImportOptions {
                                   // several types: an edge type rev_REL behind each
   bool keep_edge_ids = true;
   int threads = 1;
+  TellMemory tell_memory = {};  // before it is taken
 };
 
 /// Imports them. Throws kInvalid or kCorrupt naming file and line, kNotFound naming the file.

@@ -13,6 +13,17 @@
 namespace hopfeed {
 namespace {
 
+/// Whether a partition's folder holds the file in this folder of its own ("/nodes/").
+bool has_folder(const std::string& path, const char* folder) {
+  return path.starts_with("part-") && path.find(folder) == path.find('/');
+}
+
+/// Of a path that is no other kind of file of edges.
+bool holds_attr(const std::string& path) {
+  if (path.ends_with("/hotness.npy") || path.ends_with("/original_ids.npy")) return false;
+  return has_folder(path, "/nodes/") || has_folder(path, "/edges/");
+}
+
 /// Share of all reads that go to the first `ratio` of the nodes in `counts`.
 double share_of_first(const std::vector<std::int64_t>& counts, double ratio) {
   const auto first = static_cast<std::ptrdiff_t>(ratio * static_cast<double>(counts.size()));
@@ -97,10 +108,11 @@ SizeSummary summarise_sizes(const Dataset& dataset) {
       sizes.indices += bytes;
     else if (path.ends_with("/edge_ids.npy"))
       sizes.edge_ids += bytes;
+    else if (has_folder(path, "/ids/"))
+      sizes.other += bytes;
     else if (is_derived_path(path))
       sizes.tables += bytes;
-    else if (path.starts_with("part-") && !path.ends_with("/hotness.npy") &&
-             !path.ends_with("/original_ids.npy") && path.find("/remote_rows/") != path.find('/'))
+    else if (holds_attr(path))
       sizes.attrs += bytes;
     else
       sizes.other += bytes;

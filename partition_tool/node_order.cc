@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "partition_tool/partition_limits.h"
+
 namespace hopfeed {
 namespace {
 
@@ -60,11 +62,15 @@ void sort_partition(std::span<const double> hot, int partition, NodeOrder& order
 /// The rows of other partitions than `partition` that are read at all, the hottest first.
 void rank_remote_rows(std::span<const double> hot, std::span<const std::int32_t> partition_of, int partition,
                       NodeOrder& order) {
+  const auto is_read = [&](std::int64_t v) { return partition_of[v] != partition && hot[v] > 0; };
+  std::int64_t count = 0;
+  for (std::int64_t v = 0; v < std::ssize(hot); ++v) count += is_read(v) ? 1 : 0;
   std::vector<std::int64_t> read;
+  read.reserve(count);
   for (std::int64_t v = 0; v < std::ssize(hot); ++v)
-    if (partition_of[v] != partition && hot[v] > 0) read.push_back(v);
+    if (is_read(v)) read.push_back(v);
   const std::int64_t own = order.partition_offsets[partition + 1] - order.partition_offsets[partition];
-  const std::int64_t most = std::min<std::int64_t>(std::ssize(read), kRemoteRowsPerOwn * own);
+  const std::int64_t most = ranked_rows(count, own);
   const auto hotter = [&](std::int64_t a, std::int64_t b) {
     return hot[a] != hot[b] ? hot[a] > hot[b] : a < b;
   };

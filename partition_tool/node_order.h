@@ -21,14 +21,10 @@ struct NodeOrder {
   std::vector<double> hotness;                  // [N] by dataset id
   /// [P] has imported ids of rows of other partitions, as the partition's own training nodes read them: the
   /// hottest first, ties by smaller imported id, those that are never read left out, and at most
-  /// kRemoteRowsPerOwn for each row of its own. It is empty where there are no others or no rows
+  /// ranked_rows() (partition_limits.h). It is empty where there are no others or no rows
   /// (attributes).
   std::vector<IdArray> remote_rows = {};
 };
-
-/// No machine that holds one partition has memory for many times as many rows of others, and the lists of all
-/// partitions together stay small beside the features.
-inline constexpr std::int64_t kRemoteRowsPerOwn = 4;
 
 /// Returns an order for each node type. `partition_of` holds the partition of each node, numbered through all
 /// types, and is empty for one partition. The hotness is computed in the imported numbering, so the order

@@ -38,6 +38,9 @@ MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::
 std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
                                              const Progress& progress);
 
+/// Throws kUnsupported where METIS cannot number so many nodes, whatever it sees of their edges.
+void require_metis_nodes(std::int64_t num_nodes, const PartitionOptions& options = {});
+
 /// Throws kInvalid where a partition has no node.
 void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions);
 

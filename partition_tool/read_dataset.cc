@@ -8,6 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/memory_limits.h"
 #include "core/base/parallel_ranges.h"
+#include "core/dataset/array_place.h"
+#include "core/dataset/inverse_ids.h"
 #include "partition_tool/graph_memory.h"
 
 namespace hopfeed {
@@ -30,13 +32,11 @@ void require_memory_for(const Dataset& dataset) {
 }
 
 /// Dataset id -> original id of one node type.
-std::vector<std::int64_t> invert_new_ids(const Dataset& dataset, int node_type) {
+std::vector<std::int64_t> read_originals(const Dataset& dataset, int node_type) {
   const NodeTypeMeta& node = dataset.meta().node_types[node_type];
-  std::vector<std::int64_t> original(node.count, -1);
-  for (std::int64_t v = 0; v < node.count; ++v) original[dataset.dataset_id(node_type, v)] = v;
-  for (std::int64_t id = 0; id < node.count; ++id) {
-    if (original[id] < 0) corrupt(dataset, new_ids_path(node), fmt::format("no node has dataset id {}", id));
-    if (!dataset.meta().has_rows(node) && dataset.original_id(node_type, id) != original[id])
+  std::vector<std::int64_t> original = inverse_ids(dataset, node_type);
+  for (std::int64_t id = 0; !dataset.meta().has_rows(node) && id < node.count; ++id) {
+    if (dataset.original_id(node_type, id) != original[id])
       corrupt(dataset, original_ids_path(partition_of(node.partition_offsets, id), node),
               fmt::format("dataset id {} says original id {}, which new_ids does not", id,
                           dataset.original_id(node_type, id)));
@@ -196,9 +196,10 @@ RawNodes read_nodes(const Dataset& dataset, int node_type) {
                  .keys_of = dataset.folder()};
   for (const auto& [name, count] : node.splits) {
     const auto ids = dataset.split(node_type, name);
-    for (std::int64_t id : ids) {
-      if (id < 0 || id >= node.count)
-        corrupt(dataset, split_path(node, name), fmt::format("node {} is out of range", id));
+    for (std::int64_t i = 0; i < std::ssize(ids); ++i) {
+      if (ids[i] < 0 || ids[i] >= node.count)
+        corrupt(dataset, place_in_split(dataset.meta(), node, name, i).file,
+                fmt::format("node {} is out of range", ids[i]));
     }
     nodes.splits[name].assign(ids.begin(), ids.end());
   }
@@ -217,14 +218,16 @@ std::map<std::string, RawLinks> read_links(const Dataset& dataset, int edge_type
   std::map<std::string, RawLinks> splits;
   for (const auto& [name, count] : edge.splits) {
     const LinkSplit links = dataset.edge_split(edge_type, name);
-    for (std::size_t i = 0; i < links.pairs.size(); ++i) {
-      if (links.pairs[i] < 0 || links.pairs[i] >= (i % 2 == 0 ? csc.num_src_nodes : csc.num_dst_nodes))
-        corrupt(dataset, link_pairs_path(edge, name),
-                fmt::format("link {} has node {}, out of range", i / 2, links.pairs[i]));
+    for (std::int64_t i = 0; i < std::ssize(links.pairs); ++i) {
+      if (links.pairs[i] >= 0 && links.pairs[i] < (i % 2 == 0 ? csc.num_src_nodes : csc.num_dst_nodes))
+        continue;
+      const ArrayPlace place = place_of_link(dataset.meta(), edge, name, i / 2);
+      corrupt(dataset, place.file,
+              fmt::format("link {} has node {}, out of range", place.entry, links.pairs[i]));
     }
     splits[name] = {.count = count,
-                    .has_labels = dataset.meta().files.contains(link_labels_path(edge, name)),
-                    .has_times = dataset.meta().files.contains(link_times_path(edge, name)),
+                    .has_labels = dataset.meta().has_labels(edge, name),
+                    .has_times = dataset.meta().has_times(edge, name),
                     .read = [links](const RawEdges&, const std::function<void(const LinkBlock&)>& take) {
                       take({.pairs = links.pairs, .labels = links.labels, .times = links.times});
                     }};
@@ -243,7 +246,7 @@ RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progr
   std::vector<std::vector<std::int64_t>> originals;
   for (int t = 0; t < dataset.num_node_types(); ++t) {
     graph.nodes.push_back(read_nodes(dataset, t));
-    originals.push_back(invert_new_ids(dataset, t));
+    originals.push_back(read_originals(dataset, t));
   }
   for (int t = 0; t < dataset.num_edge_types(); ++t) {
     const EdgeTypeMeta& edge = meta.edge_types[t];

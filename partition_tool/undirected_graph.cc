@@ -19,12 +19,13 @@ namespace {
 
 using Degrees = std::vector<std::uint32_t>;
 
-void require_fit(const char* what, std::int64_t count, const PartitionOptions& options) {
+void require_edges_fit(std::int64_t count, const PartitionOptions& options) {
   if (count <= options.metis_limit) return;
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("the symmetrised graph has {} {}, but METIS counts with 32 bits (at most {}); use "
-                          "--method random or a lower --metis-degree",
-                          count, what, options.metis_limit));
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("the symmetrised graph has {} directed edges, but METIS counts with 32 bits (at most "
+                  "{}); use --method random or a lower --metis-degree",
+                  count, options.metis_limit));
 }
 
 /// visit(v, u) for each edge u -> v of all types but loops, nodes numbered through.
@@ -116,7 +117,7 @@ void sort_and_weigh(const std::vector<std::int64_t>& begin, const Thinning& thin
     }
   });
   const std::int64_t total = std::accumulate(degree.begin(), degree.end(), std::int64_t{0});
-  require_fit("directed edges", total, options);
+  require_edges_fit(total, options);
   graph.offsets.assign(num_nodes + 1, 0);
   for (std::int64_t v = 0; v < num_nodes; ++v) {
     std::copy_n(graph.neighbours.begin() + begin[v], degree[v], graph.neighbours.begin() + graph.offsets[v]);
@@ -154,8 +155,16 @@ std::uint64_t metis_bytes(std::int64_t num_nodes, std::int64_t directed_edges) {
   return static_cast<std::uint64_t>(num_nodes) * 100 + static_cast<std::uint64_t>(directed_edges) * 80;
 }
 
+void require_metis_nodes(std::int64_t num_nodes, const PartitionOptions& options) {
+  if (num_nodes <= options.metis_limit) return;
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("METIS counts nodes with 32 bits, at most {}, and the graph has "
+                          "{}; use --method random",
+                          options.metis_limit, num_nodes));
+}
+
 MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::uint64_t available) {
-  require_fit("nodes", graph.num_nodes(), options);
+  require_metis_nodes(graph.num_nodes(), options);
   const std::vector<std::int64_t> edges = edges_by_lower_degree(graph);
   const auto bytes = [&](std::int64_t degree) {
     return metis_bytes(graph.num_nodes(), kept_edges(edges, degree));
@@ -180,7 +189,7 @@ MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::
 }
 
 UndirectedGraph symmetrise(const RawGraph& graph, const PartitionOptions& options) {
-  require_fit("nodes", graph.num_nodes(), options);
+  require_metis_nodes(graph.num_nodes(), options);
   const Degrees degrees = count_degrees(graph);
   const Thinning thinning(degrees, options);
   std::vector<std::int64_t> begin(graph.num_nodes() + 1);

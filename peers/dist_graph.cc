@@ -2,6 +2,7 @@
 #include "peers/dist_graph.h"
 
 #include "core/sampler/peer_degrees.h"
+#include "core/sampler/peer_ids.h"
 #include "core/sampler/peer_rows.h"
 #include "peers/open_partitions.h"
 
@@ -15,9 +16,7 @@ std::int64_t DistGraph::num_edges(int edge_type) const {
 }
 
 std::vector<std::int64_t> DistGraph::dataset_ids(int node_type, std::span<const std::int64_t> nodes) const {
-  std::vector<std::int64_t> ids(nodes.size());
-  dataset_->dataset_ids(node_type, nodes, ids);
-  return ids;
+  return dataset_ids_of_all(*dataset_, node_type, nodes);
 }
 
 std::vector<int> DistGraph::partition_of(int node_type, std::span<const std::int64_t> nodes) const {

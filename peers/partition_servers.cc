@@ -66,9 +66,12 @@ void PartitionServers::note(std::size_t server, State state) {
   }
 }
 
+bool PartitionServers::is_own(int partition) const {
+  return std::ranges::find(own_, partition) != own_.end();
+}
+
 bool PartitionServers::is_missing(std::size_t partition) const {
-  return partitions_[partition].servers == 0 &&
-         std::ranges::find(own_, static_cast<int>(partition)) == own_.end();
+  return partitions_[partition].servers == 0 && !is_own(static_cast<int>(partition));
 }
 
 bool PartitionServers::is_given_up(std::size_t partition, Clock::time_point now) const {

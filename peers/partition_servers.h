@@ -49,6 +49,8 @@ class PartitionServers {
 
   /// Returns the number of a server that has each partition, or had it when it was there; -1: none had it.
   std::vector<int> by_partition() const;
+  /// Returns whether it is on this machine, and needs no server.
+  bool is_own(int partition) const;
   /// Returns whether somebody should have it, and nobody has.
   bool is_missing(std::size_t partition) const;
   /// Returns whether it was there once, and has been missing for longer than options.deadline.

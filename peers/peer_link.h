@@ -1,6 +1,6 @@
 // One server of partitions, seen from a machine that asks it: connects, asks what it has, sends questions and
-// hands out answers, until it is told to end; connects anew whenever the connection is lost. All in the
-// thread of peer_network.h.
+// hands out answers, until it is told to end; connects anew whenever the connection is lost. Told to sleep,
+// it closes the connection, and opens it when a question comes. All in the thread of peer_network.h.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -8,13 +8,16 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/dataset/partition_peers.h"
+#include "peers/answer_times.h"
 #include "peers/peer_options.h"
 #include "wire/caller.h"
 #include "wire/heartbeat.h"
@@ -50,21 +53,36 @@ class PeerLink {
   /// Until end(). Never throws.
   wire::asio::awaitable<void> run();
   void end();
-  /// Only where ready().
+  /// Only where ready(). One that sleeps wakes up, and sends it once it is connected.
   void send(PartitionPeers::Ticket ticket, std::shared_ptr<const PeerBytes> question);
   /// Pings and deadlines; now and then.
   void tick(Clock::time_point now);
+  /// Closes the connection until wake() or send(); only where open(), with nothing outstanding.
+  void sleep();
+  void wake();
 
+  /// It is there, as far as is known, and can be asked.
   bool ready() const { return ready_; }
+  /// It is ready, and connected: who sleeps is not.
+  bool open() const { return open_; }
+  bool asleep() const { return asleep_; }
+  /// Since when nothing was asked of it, nor outstanding.
+  Clock::time_point idle_since() const { return idle_since_; }
   /// Whether it has been asked for once, whatever came of it.
   bool tried() const { return tried_; }
   const std::vector<int>& partitions() const { return partitions_; }
   /// Whether it answers such questions, as it said last: who has partitions need not keep state of them, nor
   /// serve results.
   bool serves() const { return serves_; }
+  bool has(int partition) const;
   std::size_t outstanding() const { return outstanding_.size(); }
-  /// Empties the list of what was sent and not answered.
-  std::set<PartitionPeers::Ticket> take_outstanding() { return std::exchange(outstanding_, {}); }
+  /// When the question was sent that is outstanding with the lowest number.
+  std::optional<Clock::time_point> oldest_outstanding() const {
+    return outstanding_.empty() ? std::nullopt : std::optional(outstanding_.begin()->second);
+  }
+  /// Empties the list of what was sent and not answered, by ticket, with when it was sent.
+  std::map<PartitionPeers::Ticket, Clock::time_point> take_outstanding();
+  const AnswerTimes& times() const { return times_; }
   std::string address_text() const { return address_.to_text(); }
   /// Why there is no connection; empty: there is, or was none tried.
   const std::string& last_words() const { return last_words_; }
@@ -73,9 +91,18 @@ class PeerLink {
   bool was_refused() const { return refused_; }
 
  private:
+  struct Unsent {
+    PartitionPeers::Ticket ticket = 0;
+    std::shared_ptr<const PeerBytes> question;
+  };
+  wire::asio::awaitable<void> connect();
   wire::asio::awaitable<void> ask_partitions();
   wire::asio::awaitable<void> read();
   wire::asio::awaitable<void> read_answer(wire::FrameHeader header);
+  wire::asio::awaitable<void> until_woken();
+  /// Takes the question off the list, if it is on it, and returns when it was sent.
+  std::optional<Clock::time_point> take(PartitionPeers::Ticket ticket);
+  void send_now(PartitionPeers::Ticket ticket, std::shared_ptr<const PeerBytes> question);
 
   boost::asio::steady_timer timer_;
   const wire::Address address_;
@@ -83,8 +110,12 @@ class PeerLink {
   const Events events_;
   std::unique_ptr<wire::Connection> connection_;
   std::vector<int> partitions_;
-  std::set<PartitionPeers::Ticket> outstanding_;
+  std::map<PartitionPeers::Ticket, Clock::time_point> outstanding_;
+  std::vector<Unsent> unsent_;  // of them: those that wait for the connection
+  AnswerTimes times_;
+  Clock::time_point idle_since_;
   bool ready_ = false, tried_ = false, ending_ = false, refused_ = false, serves_ = true;
+  bool open_ = false, asleep_ = false, closed_to_sleep_ = false;
   std::string last_words_;
   ErrorCode last_code_ = ErrorCode::kPeerDied;
   wire::Heartbeat heartbeat_{wire::Side::kClient, Clock::time_point{}};

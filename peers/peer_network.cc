@@ -17,7 +17,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -26,6 +25,8 @@
 #include "core/base/limits.h"
 #include "core/base/quiet_thread.h"
 #include "peers/peer_link.h"
+#include "peers/replica_choice.h"
+#include "peers/second_asks.h"
 #include "wire/checked_bytes.h"
 
 namespace hopfeed {
@@ -71,8 +72,12 @@ PeerOptions options_for(PeerOptions options, PeerService service) {
   return options;
 }
 
+/// Sharded ids are asked for since protocol 5, by questions about partitions.
+constexpr std::uint16_t kIdsVersion = 5;
+
 PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options, PeerService service) {
   const Frames& frames = frames_of(service);
+  const bool asks_ids = service == PeerService::kPartitions && meta.sharded_ids;
   return {.fingerprint = meta.fingerprint,
           .manifest = manifest_hash(meta),
           .num_partitions = meta.partitions,
@@ -90,22 +95,24 @@ PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options, PeerSe
                      .since = ""},
           .ask = frames.ask,
           .answer = frames.answer,
-          .least_version = frames.least_version,
-          .about = frames.about};
+          .least_version = asks_ids ? kIdsVersion : frames.least_version,
+          .about = asks_ids ? "partitions with sharded ids" : frames.about};
 }
 
 }  // namespace
 
 struct PeerNetwork::Impl {
   /// A question that somebody waits for.
-  struct Asked {
+  struct Question {
     int partition = 0;
     std::shared_ptr<const PeerBytes> question;
     Clock::time_point since;
     bool sent = false;                        // once at least
     bool dropped = false;                     // nobody waits for its answer; it goes once it is sent
     int senseless = 0;                        // times that its connection was ended for what came over it
-    bool with_server = false;                 // sent, and the server is there
+    std::vector<const PeerLink*> with;        // sent to, and not lost since; nor has it refused
+    Clock::time_point late_at;                // when another is asked too
+    bool twice = false;                       // it was
     std::vector<const PeerLink*> refused_by;  // each is asked once
     std::optional<Error> refusal;             // what they said, if no other answers
     PeerAnswer answer;
@@ -114,33 +121,43 @@ struct PeerNetwork::Impl {
     bool was_refused_by(const PeerLink& link) const {
       return std::ranges::find(refused_by, &link) != refused_by.end();
     }
+    bool is_with(const PeerLink& link) const { return std::ranges::find(with, &link) != with.end(); }
   };
 
   const PeerService service;
   const PeerOptions options;
   const PeerCaller caller;
   const std::function<void()> while_waiting;
+  const PeerPatience patience;
   asio::io_context context;
-  std::vector<std::unique_ptr<PeerLink>> links;  // the thread's alone, as `waiting` is
-  std::vector<Ticket> waiting;                   // of questions that no server was there for
+  // The thread's alone:
+  std::vector<std::unique_ptr<PeerLink>> links;
+  std::vector<Ticket> waiting;  // of questions that no server was there for
   std::size_t next_replica = 0;
+  SecondAskBudget budget;
+  LateQuestions<Ticket> late;
 
   std::atomic<Ticket> last{0};
 
   mutable std::mutex mutex;  // guards all below
   std::condition_variable changed;
-  std::unordered_map<Ticket, Asked> asked;
+  std::unordered_map<Ticket, Question> asked;
+  std::vector<Ticket> unsent;  // of those that the thread does not know of
+  bool told = false;           // the thread is about to look
   Counts counts;
+  PartitionPeers::Asked counted;  // that take_counts() has told
+  std::size_t open_links = 0;
   PartitionServers servers;
   bool stopping = false;
   std::thread thread;
 
   Impl(const DatasetMeta& meta, std::vector<int> own_partitions, const PeerOptions& given,
-       PeerService asked_for, std::function<void()> called_while_waiting)
+       PeerService asked_for, std::function<void()> called_while_waiting, PeerPatience how_patient)
       : service(asked_for),
         options(options_for(given, asked_for)),
         caller(caller_of(meta, given, asked_for)),
         while_waiting(std::move(called_while_waiting)),
+        patience(how_patient),
         servers(static_cast<std::size_t>(meta.partitions), std::move(own_partitions), options, asked_for) {
     const auto events = [this] {
       return PeerLink::Events{.ready = [this](PeerLink& link) { on_ready(link); },
@@ -171,6 +188,7 @@ struct PeerNetwork::Impl {
     }
     asio::post(context, [this] {
       ticking.cancel();
+      becoming_late.cancel();
       for (const auto& link : links) link->end();
     });
     thread.join();
@@ -190,9 +208,10 @@ struct PeerNetwork::Impl {
         if (stopping) co_return;
         const Clock::time_point now = Clock::now();
         for (auto& [ticket, question] : asked)
-          if (!question.done() && is_late(question, now)) give_up(question);
+          if (!question.done() && is_overdue(question, now)) give_up(question);
         std::erase_if(asked, [](const auto& entry) { return entry.second.dropped && entry.second.done(); });
         for (const auto& link : links) link->tick(now);
+        let_sleep(now);
         if (lost_partitions_are_noted()) lines = servers.new_losses(now);
       }
       for (const std::string& line : lines) the_note()(line);
@@ -200,14 +219,14 @@ struct PeerNetwork::Impl {
   }
 
   /// It has waited for the deadline; or others have, for a server that was lost and has not come back.
-  bool is_late(const Asked& question, Clock::time_point now) const {
-    if (service == PeerService::kState && question.with_server) return false;
+  bool is_overdue(const Question& question, Clock::time_point now) const {
+    if (service == PeerService::kState && !question.with.empty()) return false;
     const Clock::duration waited = now - question.since;
     return waited > options.deadline ||
            (waited > kFoundAgain && servers.is_given_up(static_cast<std::size_t>(question.partition), now));
   }
 
-  void give_up(Asked& question) {
+  void give_up(Question& question) {
     fail(question,
          Error(ErrorCode::kPeerDied,
                fmt::format("partition {} gave no answer within {} ms ({}); start hopfeed-server there again",
@@ -215,7 +234,7 @@ struct PeerNetwork::Impl {
   }
 
   /// What refused the question, and why those gave no answer that did not. With the mutex.
-  std::string told_of(const Asked& question) const {
+  std::string told_of(const Question& question) const {
     const std::string refusals = question.refusal ? question.refusal->message() : "";
     const std::string others = servers.why_silent(
         question.partition, [&](std::size_t i) { return question.was_refused_by(*links[i]); });
@@ -232,6 +251,7 @@ struct PeerNetwork::Impl {
                                                                    .partitions = link.partitions(),
                                                                    .said = link.last_words(),
                                                                    .code = link.last_code()});
+    count_open_links();
     changed.notify_all();
   }
 
@@ -242,13 +262,16 @@ struct PeerNetwork::Impl {
 
   void on_lost(PeerLink& link) {
     note(link);
-    const std::set<Ticket> lost = link.take_outstanding();
+    wake_others(link);
+    std::vector<Ticket> lost;  // with no other server either
     {
       const std::lock_guard lock(mutex);
-      for (const Ticket ticket : lost) {
+      for (const auto& [ticket, sent] : link.take_outstanding()) {
         const auto found = asked.find(ticket);
         if (found == asked.end()) continue;
-        found->second.with_server = false;
+        std::erase(found->second.with, &link);
+        if (!found->second.with.empty()) continue;
+        lost.push_back(ticket);
         const bool lost_alone = link.last_code() == ErrorCode::kPeerDied ||
                                 link.last_code() == ErrorCode::kIo || link.last_code() == ErrorCode::kTimeout;
         if (!lost_alone) ++found->second.senseless;
@@ -276,26 +299,33 @@ struct PeerNetwork::Impl {
       const std::lock_guard lock(mutex);
       const auto found = asked.find(ticket);
       if (found == asked.end() || found->second.done()) return;
-      Asked& question = found->second;
+      Question& question = found->second;
       question.refused_by.push_back(&link);
+      std::erase(question.with, &link);
       const std::string before = question.refusal ? fmt::format("{}; ", question.refusal->message()) : "";
       question.refusal.emplace(error.code(), before + error.message());
+      if (!question.with.empty() && server_for(question) == nullptr) return;  // one of them has it still
     }
     dispatch(ticket);
   }
 
-  /// The server of its partition that has the fewest, of those that have not refused it; null: none is there.
-  PeerLink* server_for(const Asked& question) const {
-    PeerLink* best = nullptr;
+  /// The server of its partition to ask next, of those that neither have it nor have refused it; null: none
+  /// is there. One that sleeps is as quick as it was: it is woken where the others are busy, and not by time.
+  PeerLink* server_for(const Question& question) const {
+    const Clock::time_point now = Clock::now();
+    std::vector<PeerLink*> there;
+    std::vector<Replica> replicas;
     for (std::size_t i = 0; i < links.size(); ++i) {
       PeerLink& link = *links[(next_replica + i) % links.size()];
-      if (!link.ready() || !link.serves() ||
-          std::ranges::find(link.partitions(), question.partition) == link.partitions().end() ||
+      if (!link.ready() || !link.serves() || !link.has(question.partition) || question.is_with(link) ||
           question.was_refused_by(link))
         continue;
-      if (best == nullptr || link.outstanding() < best->outstanding()) best = &link;
+      there.push_back(&link);
+      replicas.push_back({.recent = link.open() ? recent_time(link.times(), link.oldest_outstanding(), now)
+                                                : link.times().mean(),
+                          .open = link.outstanding()});
     }
-    return best;
+    return there.empty() ? nullptr : there[least_loaded(replicas)];
   }
 
   /// Sends a question to a server, or keeps it until there is one. What was refused waits for nobody who is
@@ -307,7 +337,7 @@ struct PeerNetwork::Impl {
       const std::lock_guard lock(mutex);
       const auto found = asked.find(ticket);
       if (found == asked.end() || found->second.done()) return;
-      Asked& question = found->second;
+      Question& question = found->second;
       link = server_for(question);
       if (link == nullptr && question.refusal &&
           std::ranges::all_of(links, [](const auto& other) { return other->tried(); }))
@@ -316,9 +346,11 @@ struct PeerNetwork::Impl {
         if (question.sent)
           ++counts.asked_again;
         else
-          ++next_replica;  // once a question: else one that refuses all would always be the next one
-        question.sent = question.with_server = true;
+          ++next_replica, budget.note_question();
+        question.sent = true;
         bytes = question.question;
+        question.with.push_back(link);
+        may_be_late(ticket, question);
         if (question.dropped) asked.erase(found);
       }
     }
@@ -328,8 +360,27 @@ struct PeerNetwork::Impl {
       link->send(ticket, std::move(bytes));
   }
 
+  /// What was asked since it was told last.
+  void dispatch_unsent() {
+    std::vector<Ticket> tickets;
+    {
+      const std::lock_guard lock(mutex);
+      tickets.swap(unsent);
+      told = false;
+    }
+    for (const Ticket ticket : tickets) dispatch(ticket);
+  }
+
   void dispatch_waiting() {
     for (const Ticket ticket : std::exchange(waiting, {})) dispatch(ticket);
+  }
+
+  /// Has the thread look for what was asked, if it is not about to. With the mutex.
+  void tell() {
+    if (unsent.empty() || told) return;
+    asio::post(context, [this] { dispatch_unsent(); });
+    told = true;
+    ++counts.wakeups;
   }
 
   /// Waits until `holds`, or until then. `lock` is given up meanwhile.
@@ -346,10 +397,104 @@ struct PeerNetwork::Impl {
   }
 
   /// With the mutex.
-  void fail(Asked& question, const Error& error) {
+  void fail(Question& question, const Error& error) {
     question.error = error;
     question.question.reset();
     changed.notify_all();
+  }
+
+  // ---- the thread: answers that are late
+
+  asio::steady_timer becoming_late{context};
+  std::optional<Clock::time_point> looks_at;  // becoming_late is set for then
+
+  /// It was just sent to the last of `with`. With the mutex.
+  void may_be_late(Ticket ticket, Question& question) {
+    if (service != PeerService::kPartitions || question.twice || options.replicas == 1) return;
+    question.late_at =
+        Clock::now() + std::max<Clock::duration>(patience.late, question.with.back()->times().p99());
+    late.add(question.late_at, ticket);
+    look_when_late();
+  }
+
+  /// Still out with the server that it will be late at.
+  bool is_out(Ticket ticket) const {
+    const auto found = asked.find(ticket);
+    return found != asked.end() && !found->second.done() && !found->second.twice &&
+           !found->second.with.empty();
+  }
+
+  /// Sets the timer for the first that will be late. With the mutex.
+  void look_when_late() {
+    const std::optional<Clock::time_point> next = late.next([this](Ticket ticket) { return is_out(ticket); });
+    if (!next || stopping || (looks_at && *looks_at <= *next)) return;  // it looks anew when it fires
+    looks_at = next;
+    becoming_late.expires_at(*next);
+    becoming_late.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled) ask_late_ones_twice();
+    });
+  }
+
+  void ask_late_ones_twice() {
+    struct Second {
+      PeerLink* link;
+      Ticket ticket;
+      std::shared_ptr<const PeerBytes> bytes;
+    };
+    std::vector<Second> seconds;
+    {
+      const std::lock_guard lock(mutex);
+      if (stopping) return;
+      looks_at.reset();
+      const Clock::time_point now = Clock::now();
+      for (const Ticket ticket : late.take(now)) {
+        if (!is_out(ticket)) continue;
+        Question& question = asked.at(ticket);
+        if (question.late_at > now) continue;  // it was sent anew meanwhile
+        PeerLink* const other = server_for(question);
+        if (other == nullptr) continue;
+        if (!budget.take()) {  // more is allowed as more is asked
+          may_be_late(ticket, question);
+          continue;
+        }
+        question.twice = true;
+        question.with.push_back(other);
+        ++counts.asked_twice;
+        seconds.push_back({.link = other, .ticket = ticket, .bytes = question.question});
+      }
+      look_when_late();
+    }
+    for (Second& second : seconds) second.link->send(second.ticket, std::move(second.bytes));
+  }
+
+  // ---- the thread: connections that are not needed
+
+  /// Has those sleep that nothing was asked of for long, where another is connected for each partition that
+  /// is not on this machine. So who has one is always watched, and its loss noticed. With the mutex.
+  void let_sleep(Clock::time_point now) {
+    for (const auto& link : links) {
+      if (!link->open() || link->outstanding() > 0 || now - link->idle_since() < patience.idle) continue;
+      const bool spared = std::ranges::all_of(link->partitions(), [&](int partition) {
+        return servers.is_own(partition) || std::ranges::any_of(links, [&](const auto& other) {
+                 return other != link && other->open() && other->serves() && other->has(partition);
+               });
+      });
+      if (spared) link->sleep();
+    }
+    count_open_links();
+  }
+
+  /// Whether these are there is to be known, now that `lost` is gone.
+  void wake_others(const PeerLink& lost) {
+    for (const auto& link : links)
+      if (link->asleep() && std::ranges::any_of(lost.partitions(), [&](int p) { return link->has(p); }))
+        link->wake();
+  }
+
+  /// With the mutex.
+  void count_open_links() {
+    open_links =
+        static_cast<std::size_t>(std::ranges::count_if(links, [](const auto& link) { return link->open(); }));
   }
 };
 
@@ -357,8 +502,9 @@ void note_lost_partitions(std::function<void(const std::string& line)> note) { t
 bool lost_partitions_are_noted() { return the_note() != nullptr; }
 
 PeerNetwork::PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options,
-                         PeerService service, std::function<void()> while_waiting)
-    : impl_(std::make_unique<Impl>(meta, std::move(own), options, service, std::move(while_waiting))) {}
+                         PeerService service, std::function<void()> while_waiting, PeerPatience patience)
+    : impl_(std::make_unique<Impl>(meta, std::move(own), options, service, std::move(while_waiting),
+                                   patience)) {}
 PeerNetwork::~PeerNetwork() = default;
 
 void PeerNetwork::wait_until_known() {
@@ -387,16 +533,24 @@ PartitionPeers::Ticket PeerNetwork::ask(int partition, PeerBytes question) {
     const std::lock_guard lock(s.mutex);
     ++s.counts.questions;
     s.counts.bytes_out += bytes;
-    s.asked.emplace(ticket, Impl::Asked{.partition = partition,
-                                        .question = std::make_shared<const PeerBytes>(std::move(question)),
-                                        .since = Clock::now(),
-                                        .refused_by = {},
-                                        .refusal = {},
-                                        .answer = {},
-                                        .error = {}});
+    s.asked.emplace(ticket, Impl::Question{.partition = partition,
+                                           .question = std::make_shared<const PeerBytes>(std::move(question)),
+                                           .since = Clock::now(),
+                                           .with = {},
+                                           .late_at = {},
+                                           .refused_by = {},
+                                           .refusal = {},
+                                           .answer = {},
+                                           .error = {}});
+    s.unsent.push_back(ticket);
   }
-  asio::post(s.context, [&s, ticket] { s.dispatch(ticket); });
+  if (s.service != PeerService::kPartitions) send_asked();
   return ticket;
+}
+
+void PeerNetwork::send_asked() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->tell();
 }
 
 PeerAnswer PeerNetwork::wait(Ticket ticket) {
@@ -404,10 +558,11 @@ PeerAnswer PeerNetwork::wait(Ticket ticket) {
   std::unique_lock lock(s.mutex);
   const auto found = s.asked.find(ticket);
   require_valid(found != s.asked.end(), "an answer to another machine's question is taken twice");
-  Impl::Asked& question = found->second;  // stays where it is while others come and go
+  Impl::Question& question = found->second;  // stays where it is while others come and go
+  s.tell();
   // The thread gives up questions after their deadline, so this ends.
   s.wait_until(lock, Clock::time_point::max(), [&question] { return question.done(); });
-  const Impl::Asked asked = std::move(question);
+  const Impl::Question asked = std::move(question);
   s.asked.erase(ticket);
   if (asked.error) throw *asked.error;
   return asked.answer;
@@ -432,6 +587,19 @@ std::vector<MissingPartition> PeerNetwork::missing() const {
 PeerNetwork::Counts PeerNetwork::counts() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->counts;
+}
+
+PartitionPeers::Asked PeerNetwork::take_counts() noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  const Asked before = std::exchange(
+      impl_->counted, {.questions = impl_->counts.questions, .twice = impl_->counts.asked_twice});
+  return {.questions = impl_->counted.questions - before.questions,
+          .twice = impl_->counted.twice - before.twice};
+}
+
+std::size_t PeerNetwork::open_connections() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->open_links;
 }
 
 }  // namespace hopfeed

@@ -16,8 +16,8 @@ struct PeerOptions {
   /// "HOST:PORT" of the servers (hopfeed-server) that have the others; this machine's own may be among them.
   /// Empty: the dataset is here as a whole.
   std::vector<std::string> peers = {};
-  /// Servers that a partition may have at most. Of several, each is asked in turn, and one takes over from
-  /// another.
+  /// Servers that a partition may have at most. Of several, the quickest is asked (replica_choice.h), and one
+  /// takes over from another that is late or lost.
   std::int64_t replicas = 1;
   std::string token = {};  // that the servers want; empty: none
   bool tls = false;

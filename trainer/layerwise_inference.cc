@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "core/base/temporary_owner.h"
+#include "core/sampler/peer_ids.h"
 
 namespace hopfeed {
 namespace {
@@ -69,25 +70,26 @@ torch::Tensor layerwise_inference(NodeClassifier& model, const Dataset& dataset,
 }
 
 SplitAccuracies::SplitAccuracies(const Dataset& dataset, int node_type)
-    : dataset_(dataset), node_type_(node_type), labels_(dataset.attr(node_type, "y")) {
+    : labels_(dataset.attr(node_type, "y")), rows_(dataset, node_type) {
   for (const auto& [name, count] : dataset.meta().node_types[static_cast<std::size_t>(node_type)].splits) {
     std::vector<bool>& nodes = nodes_[name];
-    nodes.resize(static_cast<std::size_t>(dataset.num_nodes(node_type)));
-    for (const std::int64_t id : dataset.split(node_type, name)) nodes[static_cast<std::size_t>(id)] = true;
+    nodes.resize(static_cast<std::size_t>(rows_.count()));
+    for (const std::int64_t id : dataset_ids_of_split(dataset, node_type, name))
+      if (const std::int64_t row = rows_.row_of(id); row >= 0) nodes[static_cast<std::size_t>(row)] = true;
     by_split_[name];
   }
 }
 
 void SplitAccuracies::take(const ResultRows& rows) {
-  const OriginalIds ids = dataset_.original_ids(node_type_, rows.partition);
+  const std::int64_t begin =
+      rows_.row_of(labels_.partition_offsets[static_cast<std::size_t>(rows.partition)] + rows.first);
   for (std::int64_t i = 0; i < rows.count; ++i) {
     const std::int64_t wanted = label(labels_, rows.partition, rows.first + i);
     if (wanted < 0) continue;
     const float* const scores = rows.rows + i * rows.width;
     const bool right = std::max_element(scores, scores + rows.width) - scores == wanted;
-    const std::int64_t id = ids.first[(rows.first + i) * ids.stride];
     for (auto& [name, nodes] : nodes_) {
-      if (id < 0 || id >= std::ssize(nodes) || !nodes[static_cast<std::size_t>(id)]) continue;
+      if (!nodes[static_cast<std::size_t>(begin + i)]) continue;
       ++by_split_[name].total;
       by_split_[name].correct += right ? 1 : 0;
     }

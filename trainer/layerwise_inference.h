@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/dataset/dataset.h"
+#include "state/owner/owned_rows.h"
 #include "trainer/full_inference.h"
 #include "trainer/node_classifier.h"
 
@@ -42,10 +43,9 @@ class SplitAccuracies final : public ResultSink {
   const std::map<std::string, Accuracy>& by_split() const { return by_split_; }
 
  private:
-  const Dataset& dataset_;
-  const int node_type_;
   const AttrView labels_;
-  std::map<std::string, std::vector<bool>> nodes_;  // by original id
+  const OwnedRows rows_;                            // of this machine's partitions
+  std::map<std::string, std::vector<bool>> nodes_;  // by these rows
   std::map<std::string, Accuracy> by_split_;
 };
 

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/sha256.h"
 #include "core/dataset/node_keys.h"
+#include "state/owner/owned_rows.h"
 #include "state/owner/shard_file.h"
 #include "trainer/checkpoint.h"
 #include "trainer/dist_embedding.h"
@@ -26,9 +27,7 @@ using torch::serialize::InputArchive;
 class NodesHere {
  public:
   NodesHere(const TrainedModel& trained, const ModelDescription& model, const Dataset& dataset, int node_type)
-      : dataset_(dataset),
-        type_(node_type),
-        offsets_(dataset.meta().node_types[static_cast<std::size_t>(node_type)].partition_offsets) {
+      : dataset_(dataset), type_(node_type), rows_(dataset, node_type) {
     if (model.empty() || model.fingerprint == dataset.meta().fingerprint) return;
     const NodeTypeMeta& here = dataset.meta().node_types[static_cast<std::size_t>(node_type)];
     const std::string head = "the model has learned rows of '" + here.name +
@@ -59,14 +58,13 @@ class NodesHere {
                                             : here_->find(then_->bytes(trained));
     }
     if (id < 0 || id >= dataset_.num_nodes(type_)) return -1;
-    const int part = partition_of(offsets_, dataset_.dataset_id(type_, id));
-    return dataset_.has_partition(part) ? id : -1;
+    return rows_.row_of_original(id) >= 0 ? id : -1;
   }
 
  private:
   const Dataset& dataset_;
   const int type_;
-  const std::vector<std::int64_t>& offsets_;
+  const OwnedRows rows_;  // of this machine's partitions
   std::optional<NodeKeys> then_, here_;
 };
 

@@ -20,7 +20,7 @@
 namespace hopfeed::wire {
 
 inline constexpr std::uint32_t kFrameMagic = 0x31465048;  // "HPF1"
-inline constexpr std::uint16_t kProtocolVersion = 4, kOldestProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 5, kOldestProtocolVersion = 1;
 inline constexpr std::size_t kFrameHeaderBytes = 24, kChecksumBytes = 4;
 
 /// Parts of payloads: of login, all of BATCH, and what BLOCK has before its block.

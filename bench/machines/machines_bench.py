@@ -2,9 +2,10 @@
 """What it costs that a graph's partitions lie on two machines: bytes on the wire, CPU time of a batch, and the rate with
 a delay between them. Prints JSON.
 
-Usage: machines_bench.py --data DIR [--bin FOLDER] [--fanouts 15,10,5] [--batch-size N] [--epochs N] [--rounds N] [--delay MS]
+Usage: machines_bench.py --data DIR [--sharded DIR] [--bin FOLDER] [--fanouts 15,10,5] [--batch-size N] [--epochs N] [--rounds N] [--delay MS]
 
   --data DIR     a dataset in two partitions, whose batches are made by a machine that has the first
+  --sharded DIR  the same cut with sharded ids, measured by turns
   --row-cache N  memory for rows of the other (20M); default: none
   --delay MS     that a relay adds to each direction (1); the rate through it is compared with that through the same relay
                  without
@@ -14,6 +15,9 @@ bytes            of questions, answers and their headers, over what the issue of
 cpu              CPU seconds of a batch, of all processes, over those of one machine that has all, and of sending as many bytes
                  over the loopback, in the same round
 delay            batches/s with the delay over without
+sharded_cpu      with --sharded: CPU seconds of a batch over those where every machine has all ids
+sharded_bytes    bytes, over 8 for a row whose id is asked, 12 for each mapped seed or negative, 64 for each frame more, and what
+                 travels without
 """
 import argparse
 import asyncio
@@ -58,7 +62,7 @@ class Server:
 
 
 class Relay:
-    """Passes bytes on, `delay` seconds after they came."""
+    """Passes bytes on, `delay` seconds after they came; it may be changed at any time."""
 
     def __init__(self, target, delay):
         self.target, self.delay = target.rsplit(":", 1), delay
@@ -133,8 +137,23 @@ def sample(options, data, more):
             "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
 
-def parse(usage, **defaults):
-    """The options, whose defaults tell what each is, and the manifest of --data, which is in two partitions."""
+def over_two(options, data, other, machine):
+    """One run of a machine that asks another: what it told, CPU seconds of both, the other's counts, bytes on the wire."""
+    before, cpu = other.peers(), cpu_of(other.process.pid)
+    told = sample(options, data, [*machine, "--peers", other.address])
+    cpu = cpu_of(other.process.pid) - cpu + told["cpu"]
+    peers = {key: value - before[key] for key, value in other.peers().items()}
+    return told, cpu, peers, peers["question_bytes"] + peers["answer_bytes"] + 2 * FRAME * peers["questions"]
+
+
+def beside_sharded(options, server, machine, cpu, peers, wire):
+    _, sharded_cpu, asked, sharded_wire = over_two(options, options.sharded, server, machine)
+    more = 8 * asked["original_ids"] + 12 * asked["mapped_ids"] + 64 * 2 * (asked["questions"] - peers["questions"])
+    return {"sharded_cpu": sharded_cpu / cpu, "sharded_bytes": sharded_wire / (wire + more), "sharded_to_replicated_bytes": sharded_wire / wire}
+
+
+def parse(usage, parts=2, **defaults):
+    """The options, whose defaults tell what each is, and the manifest of --data, which is in `parts` partitions."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--data", type=pathlib.Path)
     parser.add_argument("--help", "-h", action="store_true")
@@ -145,25 +164,24 @@ def parse(usage, **defaults):
     if options.help or options.data is None:
         sys.exit(usage.strip())
     meta = json.loads((options.data / "meta.json").read_text(encoding="utf-8"))
-    if meta["partitions"] != 2:
-        sys.exit(f"{options.data} has {meta['partitions']} partitions; cut it into two (hopfeed-partition partition --parts 2)")
+    if meta["partitions"] != parts:
+        sys.exit(f"{options.data} has {meta['partitions']} partitions; cut it into {parts} "
+                 f"(hopfeed-partition partition --parts {parts})")
     return options, meta
 
 
 def main():
-    options, meta = parse(__doc__, bin=ROOT / "build/release/bin", batch_size=1024, epochs=3, row_cache=str, delay=1.0)
+    options, meta = parse(__doc__, bin=ROOT / "build/release/bin", batch_size=1024, epochs=3, row_cache=str, delay=1.0,
+                          sharded=pathlib.Path)
     other = Server(options.bin, options.data, 1)
+    sharded = Server(options.bin, options.sharded, 1) if options.sharded else None
     machine = ["--partitions", "0", *(["--row-cache", options.row_cache] if options.row_cache else [])]
     try:
         straight, late = Relay(other.address, 0), Relay(other.address, options.delay / 1000)
         rounds = []
         for _ in range(options.rounds):
             one = sample(options, options.data, [])
-            before, cpu = other.peers(), cpu_of(other.process.pid)
-            two = sample(options, options.data, [*machine, "--peers", other.address])
-            cpu = cpu_of(other.process.pid) - cpu + two["cpu"]
-            peers = {key: value - before[key] for key, value in other.peers().items()}
-            wire = peers["question_bytes"] + peers["answer_bytes"] + 2 * FRAME * peers["questions"]
+            two, cpu, peers, wire = over_two(options, options.data, other, machine)
             # Rows of every attribute have their own bytes, which are told together.
             allowed = (12 * peers["drawn_rows"] + 8 * peers["drawn_edges"] + two["tiers"]["peer_bytes"] + 2 * 64 * peers["questions"])
             loop = bare_loop(wire)
@@ -174,9 +192,11 @@ def main():
                 "rate": (two["batches"] / two["seconds"]) / (one["batches"] / one["seconds"]),
                 "delay": sample(options, options.data, [*machine, "--peers", late.address])["seconds"] ** -1
                          / sample(options, options.data, [*machine, "--peers", straight.address])["seconds"] ** -1,
+                **(beside_sharded(options, sharded, machine, cpu, peers, wire) if sharded else {}),
                 "cache_hit_rate": two["tiers"]["cache_rows"] / max(1, two["tiers"]["cache_rows"] + two["tiers"]["peer_rows"])})
     finally:
-        other.end()
+        for server in filter(None, (other, sharded)):
+            server.end()
     print(json.dumps({"bench": "machines", "data": meta["name"], "fanouts": options.fanouts, "batch_size": options.batch_size,
                       "rounds": options.rounds, "row_cache": options.row_cache, "delay_ms": options.delay,
                       "median": {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}, "all": rounds}, indent=1))

@@ -24,6 +24,9 @@ std::string TierCounts::text() const {
   if (file_rows > 0 || peer_rows == 0)
     text += fmt::format(", {:.1f}% from files ({} read)", percent(file_rows),
                         format_bytes(static_cast<std::size_t>(read_bytes)));
+  if (peer_asked_twice > 0)
+    text +=
+        fmt::format("; {} of {} questions to other machines asked twice", peer_asked_twice, peer_questions);
   return text;
 }
 

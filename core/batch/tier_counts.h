@@ -1,5 +1,5 @@
 // TierCounts counts rows of features by where they were read: what each tier served, and what that took
-// (docs/cache.md).
+// (docs/cache.md); beside them the questions to other machines, which are for neighbours too.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -15,16 +15,20 @@ struct TierCounts {
   std::int64_t reads = 0, read_bytes = 0;          // of files: reads, and whole pages
   std::int64_t device_rows = 0, device_bytes = 0;  // of a GPU's memory
   std::int64_t peer_rows = 0, peer_bytes = 0;      // of other machines
+  std::int64_t peer_questions = 0;                 // to other machines, and those of them
+  std::int64_t peer_asked_twice = 0;  // that were asked of a second server, since the first was late
 
-  static constexpr std::size_t kNumbers = 12;
+  static constexpr std::size_t kNumbers = 14;
   using Numbers = std::array<std::int64_t, kNumbers>;
   /// The numbers have these names in reports.
   static constexpr std::array<const char*, kNumbers> kNames{
-      "memory_rows", "memory_bytes", "cache_rows",  "cache_bytes",  "file_rows", "file_bytes",
-      "reads",       "read_bytes",   "device_rows", "device_bytes", "peer_rows", "peer_bytes"};
+      "memory_rows", "memory_bytes", "cache_rows",     "cache_bytes",     "file_rows",
+      "file_bytes",  "reads",        "read_bytes",     "device_rows",     "device_bytes",
+      "peer_rows",   "peer_bytes",   "peer_questions", "peer_asked_twice"};
   Numbers numbers() const {
-    return {memory_rows, memory_bytes, cache_rows,  cache_bytes,  file_rows, file_bytes,
-            reads,       read_bytes,   device_rows, device_bytes, peer_rows, peer_bytes};
+    return {memory_rows, memory_bytes, cache_rows,     cache_bytes,     file_rows,
+            file_bytes,  reads,        read_bytes,     device_rows,     device_bytes,
+            peer_rows,   peer_bytes,   peer_questions, peer_asked_twice};
   }
   static TierCounts of(const Numbers& n) {
     return {.memory_rows = n[0],
@@ -38,7 +42,9 @@ struct TierCounts {
             .device_rows = n[8],
             .device_bytes = n[9],
             .peer_rows = n[10],
-            .peer_bytes = n[11]};
+            .peer_bytes = n[11],
+            .peer_questions = n[12],
+            .peer_asked_twice = n[13]};
   }
   TierCounts& operator+=(const TierCounts& other) {
     Numbers sum = numbers();
@@ -60,7 +66,7 @@ struct TierCounts {
     return slow_rows() > 0 ? static_cast<double>(cache_rows) / static_cast<double>(slow_rows()) : 0.0;
   }
   /// Returns "300 rows: 40.0% from memory, 50.0% from the row cache, 10.0% from files (1.2 MiB read)", with a
-  /// GPU's memory where it served some; empty where all are mapped.
+  /// GPU's memory where it served some, and behind it what was asked twice; empty where all are mapped.
   std::string text() const;
 };
 

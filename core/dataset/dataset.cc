@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -59,6 +60,8 @@ Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
   edge_type_into_.assign(meta_.node_types.size(), -1);
   for (int t = 0; t < num_node_types(); ++t) open_nodes(t);
   for (int t = 0; t < num_edge_types(); ++t) open_edges(t);
+  if (meta_.sharded_ids)
+    for (int t = 0; t < num_node_types(); ++t) find_own_ids(t);
 }
 
 NpyArray Dataset::open_array(const std::string& relative) const {
@@ -81,19 +84,7 @@ NpyArray Dataset::open_attr(const std::string& relative, const AttrMeta& attr, s
 void Dataset::open_nodes(int node_type) {
   const NodeTypeMeta& node = meta_.node_types[node_type];
   NodeFiles& files = nodes_[node_type];
-  files.new_ids = open_array(new_ids_path(node));
-  files.new_ids.require_descr(npy_descr(node.new_id_type));
-  require_shape(files.new_ids, {node.count});
-  if (meta_.files.contains(all_original_ids_path(node))) {
-    files.all_original_ids = open_array(all_original_ids_path(node));
-    files.all_original_ids.require_descr(npy_descr(node.new_id_type));
-    require_shape(files.all_original_ids, {node.count});
-  }
-  for (const auto& [name, count] : node.splits) {
-    files.splits.push_back(open_array(split_path(node, name)));
-    files.splits.back().require_descr(npy_descr(ElementType::kInt64));
-    require_shape(files.splits.back(), {count});
-  }
+  open_ids(node_type);
   files.attrs.resize(node.attrs.size());
   for (int p = 0; p < meta_.partitions; ++p) {
     const std::int64_t rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
@@ -119,9 +110,11 @@ void Dataset::open_nodes(int node_type) {
   files.offsets = node.partition_offsets;
   for (const int p : halos_) {
     const std::int64_t rows = node.halo_nodes[p];
-    files.halo_places.push_back(open_array(halo_places_path(p, node)));
-    files.halo_places.back().require_descr(npy_descr(ElementType::kInt64));
-    require_shape(files.halo_places.back(), halo_places_shape(node.count));
+    if (!meta_.sharded_ids) {
+      files.halo_places.push_back(open_array(halo_places_path(p, node)));
+      files.halo_places.back().require_descr(npy_descr(ElementType::kInt64));
+      require_shape(files.halo_places.back(), halo_places_shape(node.count));
+    }
     open_node_attrs(node_type, halo_of(p), rows);
     files.offsets.push_back(files.offsets.back() + rows);
   }
@@ -204,11 +197,17 @@ TimeView Dataset::time(int edge_type, const std::string& name) const {
 }
 
 std::span<const std::int64_t> Dataset::split(int node_type, const std::string& name) const {
+  const std::size_t number = split_number(node_type, name);
+  return meta_.sharded_ids ? joined_split(node_type, number)
+                           : nodes_[node_type].splits[number].as<std::int64_t>();
+}
+
+std::size_t Dataset::split_number(int node_type, const std::string& name) const {
   const NodeTypeMeta& node = meta_.node_types[node_type];
   std::string known;
   std::size_t i = 0;
   for (const auto& [split, count] : node.splits) {
-    if (split == name) return nodes_[node_type].splits[i].as<std::int64_t>();
+    if (split == name) return i;
     known += (i++ ? ", " : "") + split;
   }
   throw Error(
@@ -221,19 +220,21 @@ std::span<const std::int64_t> Dataset::split(int node_type, const std::string& n
 }
 
 LinkSplit Dataset::edge_split(int edge_type, const std::string& name) const {
+  const std::size_t number = edge_split_number(edge_type, name);
+  if (meta_.sharded_ids) return joined_links(edge_type, number);
+  const LinkFiles& files = edges_[edge_type].splits[number];
+  return {.pairs = numbers_or_none(files.pairs),
+          .labels = numbers_or_none(files.labels),
+          .times = numbers_or_none(files.times),
+          .path = files.pairs.path()};
+}
+
+std::size_t Dataset::edge_split_number(int edge_type, const std::string& name) const {
   const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
-  const auto numbers = [](const NpyArray& array) {
-    return array.path().empty() ? std::span<const std::int64_t>() : array.as<std::int64_t>();
-  };
   std::string known;
   std::size_t i = 0;
   for (const auto& [split, count] : edge.splits) {
-    const LinkFiles& files = edges_[edge_type].splits[i];
-    if (split == name)
-      return {.pairs = numbers(files.pairs),
-              .labels = numbers(files.labels),
-              .times = numbers(files.times),
-              .path = files.pairs.path()};
+    if (split == name) return i;
     known += (i++ ? ", " : "") + split;
   }
   throw Error(
@@ -267,6 +268,10 @@ std::vector<std::span<const std::byte>> Dataset::arrays() const {
   };
   for (const NodeFiles& files : nodes_) {
     ranges.push_back(files.new_ids.bytes());
+    add(files.new_ids_shards);
+    for (const RemoteIdFiles& remote : files.remote_ids)
+      for (const NpyArray* array : {&remote.entries, &remote.buckets}) ranges.push_back(array->bytes());
+    for (const std::vector<NpyArray>& shards : files.split_shards) add(shards);
     add(files.halo_places);
     for (const PartFiles<std::byte>& attr : files.attrs) add(attr.files);
     add(files.splits);
@@ -285,9 +290,12 @@ std::vector<std::span<const std::byte>> Dataset::arrays() const {
     for (const TimeFiles& time : files.times) add(time.times.files);
     for (const TimeFiles& time : files.times) add(time.codes.files);
     for (const TimeFiles& time : files.times) add(time.indices.files);
-    for (const LinkFiles& split : files.splits)
-      for (const NpyArray* array : {&split.pairs, &split.labels, &split.times})
+    const auto add_links = [&](const LinkFiles& links) {
+      for (const NpyArray* array : {&links.pairs, &links.labels, &links.times})
         ranges.push_back(array->bytes());
+    };
+    std::ranges::for_each(files.splits, add_links);
+    for (const LinkShards& split : files.split_shards) std::ranges::for_each(split.shards, add_links);
   }
   return ranges;
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -17,6 +18,7 @@
 #include "core/dataset/graph_view.h"
 #include "core/dataset/npy.h"
 #include "core/dataset/partition_peers.h"
+#include "core/dataset/remote_ids.h"
 
 namespace hopfeed {
 
@@ -27,6 +29,20 @@ struct LinkSplit {
   std::span<const std::int64_t> times;   // [P]; empty: none
   std::filesystem::path path;            // of the pairs' file
   std::int64_t count() const { return std::ssize(pairs) / 2; }
+};
+
+/// SplitShard views the entries of one range of a split, where ids are sharded (id_ranges.h).
+struct SplitShard {
+  std::span<const std::int64_t> ids;  // [s, 2] original id, dataset id
+  std::int64_t count() const { return std::ssize(ids) / 2; }
+};
+
+/// LinkShard views the links of one range of an edge split, where ids are sharded.
+struct LinkShard {
+  std::span<const std::int64_t> pairs;   // [s, 4] original ids of source and destination, their dataset ids
+  std::span<const std::int64_t> labels;  // [s]; empty: none
+  std::span<const std::int64_t> times;   // [s]; empty: none
+  std::int64_t count() const { return std::ssize(pairs) / 4; }
 };
 
 /// RankedRows are rows of a node type in other partitions than one, as that one's training nodes read them:
@@ -44,8 +60,7 @@ struct RankedRows {
 struct DatasetOptions {
   HugePages huge_pages = HugePages::kAuto;  // of every mapped array
   /// Opens some partitions alone, as on a machine that has these; the others need not be in the folder. The
-  /// dataset must have the original ids of all its nodes beside (has_original_ids), as those have that were
-  /// cut into several partitions.
+  /// dataset must be one that can_be_shared_out(), as those can that were cut into several partitions.
   bool some_partitions = false;
   /// Names the partitions; empty: those whose folders are there. Only with some_partitions.
   std::vector<int> partitions = {};
@@ -122,16 +137,32 @@ class Dataset {
   TimeView time(int edge_type, const std::string& name) const;
   /// Returns the rows in the order of source ids; empty where the dataset has none.
   ByIdView by_id(int edge_type) const { return {.order = edges_[edge_type].by_id.parts}; }
-  /// Returns the original ids of a split, in the imported order. Throws kNotFound naming the splits that
-  /// exist.
+  /// Returns the original ids of a split, in the imported order. Where ids are sharded they are joined at the
+  /// first call, and only where the dataset is whole: kUnsupported elsewhere (core/seeds/split_peers.h asks).
+  /// Throws kNotFound naming the splits that exist.
   std::span<const std::int64_t> split(int node_type, const std::string& name) const;
   /// Returns the links of a split of an edge type. Throws kNotFound naming the edge splits that exist.
   LinkSplit edge_split(int edge_type, const std::string& name) const;
+  /// With sharded ids: the range of a partition that was opened. Throw kNotFound as split() and edge_split().
+  SplitShard split_shard(int node_type, const std::string& name, int partition) const;
+  LinkShard link_shard(int edge_type, const std::string& name, int partition) const;
   /// Returns a float64 per node of a partition, in dataset order.
   std::span<const double> hotness(int node_type, int partition) const;
   /// Returns the rows of other partitions by how hot they are for this one; none where the dataset does not
   /// store it (meta().remote_rows). What it holds is not checked (cache/remote_ranks.h does).
   RankedRows remote_rows(int node_type, int partition) const;
+
+  /// Returns whether each partition has a range of the ids, and no machine those of all nodes.
+  bool sharded_ids() const { return meta_.sharded_ids; }
+  /// Returns whether this machine can tell the ids of all nodes; else it asks (core/sampler/peer_ids.h), and
+  /// the functions below that look ids up throw kUnsupported for those of others.
+  bool has_all_ids() const { return whole_ || !meta_.sharded_ids; }
+  /// Writes out[i] = dataset id of original_ids[i], or -1 where another partition's range has it.
+  void find_dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
+                        std::span<std::int64_t> out) const;
+  /// Writes out[i] = original id of dataset_ids[i], which are in range; -1 where it is not known here. With
+  /// sharded ids known are those of nodes of partitions that are here, and of their remote sources.
+  void find_original_ids(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const;
 
   /// Returns the dataset id of an original id. Throws kInvalid naming the id where it is out of range,
   /// kCorrupt where the table is.
@@ -177,19 +208,37 @@ class Dataset {
     }
     void skip() { files.emplace_back(), parts.push_back(nullptr); }
   };
+  struct RemoteIdFiles {
+    NpyArray entries, buckets;
+    RemoteIds ids;
+  };
+  /// Joined has the ranges of a split one behind the other, made when somebody wants it so.
+  struct Joined {
+    std::once_flag once;
+    std::vector<std::int64_t> numbers, labels, times;
+  };
   struct NodeFiles {
-    std::vector<std::int64_t> offsets;  // [parts + 1] of ids
-    std::vector<NpyArray> halo_places;  // [halo] of HaloPlace
-    NpyArray new_ids;
-    NpyArray all_original_ids;                // [N] the inverse; read where some partitions are not here
-    std::vector<PartFiles<std::byte>> attrs;  // in the order of meta's list
-    std::vector<NpyArray> splits;             // in the order of meta's map
-    std::vector<NpyArray> hotness;            // [partition]
-    std::vector<NpyArray> remote_rows;        // [partition], or none
-    std::vector<NpyArray> original_ids;       // [partition]; empty where row records name them
+    std::vector<std::int64_t> offsets;      // [parts + 1] of ids
+    std::vector<NpyArray> halo_places;      // [halo] of HaloPlace
+    NpyArray new_ids;                       // [N]; not with sharded ids
+    NpyArray all_original_ids;              // [N] the inverse; read where some partitions are not here
+    std::vector<NpyArray> new_ids_shards;   // [partition], with sharded ids, as the three below
+    std::vector<OriginalIds> own_ids;       // [partition]; null of those that are not here
+    std::vector<RemoteIdFiles> remote_ids;  // [part]
+    std::vector<std::vector<NpyArray>> split_shards;  // [split][partition]
+    std::vector<PartFiles<std::byte>> attrs;          // in the order of meta's list
+    std::vector<NpyArray> splits;                     // in the order of meta's map
+    std::vector<std::unique_ptr<Joined>> joined;      // likewise
+    std::vector<NpyArray> hotness;                    // [partition]
+    std::vector<NpyArray> remote_rows;                // [partition], or none
+    std::vector<NpyArray> original_ids;               // [partition]; empty where row records name them
   };
   struct LinkFiles {
     NpyArray pairs, labels, times;  // without a path: not there
+  };
+  struct LinkShards {
+    std::vector<LinkFiles> shards;  // [partition]
+    std::unique_ptr<Joined> joined = std::make_unique<Joined>();
   };
   /// RowFiles are the rows of one part.
   struct RowFiles {
@@ -213,7 +262,8 @@ class Dataset {
     std::vector<PartFiles<std::byte>> aliases;
     std::size_t alias_bytes = 0;  // from entry to entry, in all of them
     std::vector<TimeFiles> times;
-    std::vector<LinkFiles> splits;  // in the order of meta's map
+    std::vector<LinkFiles> splits;         // in the order of meta's map
+    std::vector<LinkShards> split_shards;  // with sharded ids
   };
   void open_nodes(int node_type);
   void open_node_attrs(int node_type, int partition, std::int64_t rows);
@@ -222,11 +272,23 @@ class Dataset {
   void open_edge_extras(int edge_type, int partition, std::int64_t num_edges);
   void skip_edge_extras(int edge_type);
   void open_links(int edge_type);
+  void open_ids(int node_type);
+  void open_id_shards(int node_type, int partition);
+  void open_remote_ids(int node_type, int part, std::int64_t count);
+  void open_link_shards(int edge_type);
+  void find_own_ids(int node_type);
   NpyArray open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const;
   NpyArray open_array(const std::string& relative) const;
 
   void choose_partitions();
   void original_ids_of_all(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const;
+  std::size_t split_number(int node_type, const std::string& name) const;
+  std::size_t edge_split_number(int edge_type, const std::string& name) const;
+  std::span<const std::int64_t> joined_split(int node_type, std::size_t split) const;
+  LinkSplit joined_links(int edge_type, std::size_t split) const;
+  void require_joinable(const std::string& split) const;
+  void check_original_id(int node_type, std::int64_t original_id) const;
+  [[noreturn]] void refuse_unknown_id(int node_type, const char* kind, std::int64_t id) const;
 
   std::filesystem::path folder_;
   DatasetOptions options_;

@@ -73,6 +73,7 @@ void Dataset::open_rows(int edge_type, int partition, CscPart part) {
 }
 
 void Dataset::open_links(int edge_type) {
+  if (meta_.sharded_ids) return open_link_shards(edge_type);
   const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
   const auto open = [&](const std::string& relative, const std::vector<std::int64_t>& shape) {
     NpyArray array = open_array(relative);

@@ -1,6 +1,8 @@
 // See dataset.h: from original ids to those of the dataset, and back.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/prefetch.h"
 #include "core/dataset/corrupt_file.h"
@@ -18,15 +20,17 @@ std::int64_t Dataset::dataset_id(int node_type, std::int64_t original_id) const 
 void Dataset::dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
                           std::span<std::int64_t> out) const {
   const NodeTypeMeta& node = meta_.node_types[node_type];
+  if (meta_.sharded_ids) {
+    find_dataset_ids(node_type, original_ids, out);
+    const auto unknown = std::ranges::find(out, -1);
+    if (unknown == out.end()) return;
+    refuse_unknown_id(node_type, "original", original_ids[static_cast<std::size_t>(unknown - out.begin())]);
+  }
   const NpyArray& array = nodes_[node_type].new_ids;
   const auto look_up = [&]<class Id>(const Id* ids) {
     for (std::int64_t original_id :
          original_ids) {  // checked first, so that all look-ups can be under way at once
-      if (original_id < 0 || original_id >= node.count) {
-        throw Error(ErrorCode::kInvalid,
-                    fmt::format("node {} is out of range: node type '{}' of {} has {} nodes", original_id,
-                                node.name, folder_.string(), node.count));
-      }
+      check_original_id(node_type, original_id);
       prefetch_line(ids + original_id);
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -52,7 +56,14 @@ std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id
   const std::int64_t id = original_id(node_type, dataset_id);
   if (id >= 0 && id < node.count) return id;
   const int p = partition_of(node.partition_offsets, dataset_id), edge_type = edge_type_into_[node_type];
-  if (!whole_)
+  const std::vector<RemoteIdFiles>& lists = nodes_[node_type].remote_ids;
+  for (std::size_t part = 0; !has_partition(p) && part < lists.size(); ++part)
+    if (const std::int64_t at = lists[part].ids.find(dataset_id); at >= 0)
+      corrupt_file(lists[part].entries.path(),
+                   fmt::format("entry {} has original id {}, but there are {} nodes; run hopfeed-partition "
+                               "verify where all partitions are",
+                               at, id, node.count));
+  if (!whole_ && !meta_.sharded_ids)
     corrupt_file(folder_ / all_original_ids_path(node),
                  fmt::format("entry {} is {}, but there are {} nodes; run hopfeed-partition verify where all "
                              "partitions are",
@@ -80,6 +91,13 @@ void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_
 // Unchecked as the row records are.
 void Dataset::original_ids_of_all(int node_type, std::span<const std::int64_t> dataset_ids,
                                   std::int64_t* out) const {
+  if (meta_.sharded_ids) {
+    find_original_ids(node_type, dataset_ids, out);
+    const std::int64_t* const end = out + dataset_ids.size();
+    const std::int64_t* const unknown = std::find(out, out + dataset_ids.size(), -1);
+    if (unknown == end) return;
+    refuse_unknown_id(node_type, "dataset", dataset_ids[static_cast<std::size_t>(unknown - out)]);
+  }
   constexpr std::size_t kAhead = 16;
   const auto look_up = [&]<class Id>(const Id* ids) {
     for (std::size_t i = 0; i < dataset_ids.size(); ++i) {

@@ -94,6 +94,7 @@ int DatasetMeta::version() const {
   int version = has_scales() ? kScaledDatasetVersion : kPlainDatasetVersion;
   for (const EdgeTypeMeta& edge : edge_types) version = std::max(version, edge.version());
   if (std::ranges::any_of(node_types, &NodeTypeMeta::has_keys)) version = kKeysDatasetVersion;
+  if (sharded_ids) version = kShardedIdsDatasetVersion;
   return version;
 }
 
@@ -117,9 +118,10 @@ KeyType key_type_from(const std::string& word) {
   throw Error(ErrorCode::kInvalid, fmt::format("'{}' is no type of keys: int64, string or uuid", word));
 }
 
-bool DatasetMeta::has_original_ids() const {
-  return std::ranges::all_of(
-      node_types, [&](const NodeTypeMeta& node) { return files.contains(all_original_ids_path(node)); });
+bool DatasetMeta::can_be_shared_out() const {
+  return sharded_ids || std::ranges::all_of(node_types, [&](const NodeTypeMeta& node) {
+           return files.contains(all_original_ids_path(node));
+         });
 }
 
 bool DatasetMeta::has_rows(const NodeTypeMeta& node) const {

@@ -12,7 +12,9 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 9;
+inline constexpr int kDatasetVersion = 10;
+/// Sharded ids came with this version.
+inline constexpr int kShardedIdsDatasetVersion = 10;
 /// Keys of nodes came with this version.
 inline constexpr int kKeysDatasetVersion = 9;
 /// Attributes whose rows have a scale (has_scale) came with this version.
@@ -69,6 +71,9 @@ struct NodeTypeMeta {
   /// [P] counts the nodes of other partitions that each partition has copies of (its halo); empty: there are
   /// none.
   std::vector<std::int64_t> halo_nodes = {};
+  /// [P] counts the nodes of other partitions that each partition's rows have edges from, and those that only
+  /// the rows of its halo have; with sharded ids (remote_ids.h).
+  std::vector<std::int64_t> remote_sources = {}, halo_sources = {};
   KeysMeta keys = {};
   bool has_keys() const { return keys.type != KeyType::kNone; }
 };
@@ -86,8 +91,10 @@ struct EdgeTypeMeta {
       times;  // attributes of these edges, or else of their source nodes, that rows are ordered by
   std::string rev_of = {};  // folder() of the edge type that these edges are the reverse of; empty: of none
   std::map<std::string, std::int64_t> splits = {};  // edge splits: name -> number of links
-  bool has_by_id = false;                           // rows have the order of source ids too
-  std::vector<std::int64_t> halo_edges = {};        // [P] of the rows that halos copy; empty: there are none
+  /// With sharded ids, of the edge splits that have labels: name -> the smallest of all.
+  std::map<std::string, std::int64_t> smallest_labels = {};
+  bool has_by_id = false;                     // rows have the order of source ids too
+  std::vector<std::int64_t> halo_edges = {};  // [P] of the rows that halos copy; empty: there are none
   std::string folder() const { return src + "__" + rel + "__" + dst; }
   /// Returns whether the edge type has something of version 5.
   bool has_links() const { return !rev_of.empty() || !splits.empty() || has_by_id; }
@@ -119,6 +126,9 @@ struct DatasetMeta {
   std::string made_by;      // the command line
   std::vector<std::string> class_names;  // optional, of the labels of the first node type
   int partitions = 1;
+  /// Ids are sharded: no file has an entry for each node of the graph, or each entry of a split. Partition
+  /// p has those of range p (id_ranges.h), and the original ids of its own remote sources (remote_ids.h).
+  bool sharded_ids = false;
   CutMeta cut;
   std::vector<NodeTypeMeta> node_types;
   std::vector<EdgeTypeMeta> edge_types;
@@ -134,13 +144,14 @@ struct DatasetMeta {
   int version() const;
   /// Returns whether rows of an attribute have a scale each.
   bool has_scales() const;
-  /// Returns whether the links of an edge split have labels.
+  /// Return whether the links of an edge split have labels, times.
   bool has_labels(const EdgeTypeMeta& edge, const std::string& split) const;
+  bool has_times(const EdgeTypeMeta& edge, const std::string& split) const;
   /// Returns whether an edge type ends at the node type, so that row records name its original ids.
   bool has_rows(const NodeTypeMeta& node) const;
-  /// Returns whether the original ids of all nodes lie beside the partitions, so that a machine needs some of
-  /// these only.
-  bool has_original_ids() const;
+  /// Returns whether a machine needs some of the partitions only: ids are sharded, or the original ids of all
+  /// nodes lie beside the partitions.
+  bool can_be_shared_out() const;
   /// Returns whether partitions have copies of the rows along the cut (halo_files.h).
   bool has_halos() const { return !node_types.empty() && !node_types[0].halo_nodes.empty(); }
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
@@ -194,13 +205,25 @@ std::string key_offsets_path(const NodeTypeMeta& node);
 /// Returns whether the file belongs to keys: machines that sample need none.
 bool is_keys_path(const std::string& path);
 std::string split_path(const NodeTypeMeta& node, const std::string& split);
+// With sharded ids these take the place of new_ids_path, all_original_ids_path, split_path and link_..._path.
+// Dataset ids of the original ids of a range, [n]:
+std::string new_ids_shard_path(int partition, const NodeTypeMeta& node);
+// RemoteIds, of a partition or of a halo:
+std::string remote_ids_path(int partition, const NodeTypeMeta& node);
+std::string id_buckets_path(int partition, const NodeTypeMeta& node);
+// Original and dataset id of each entry of a range of a split, int64 [s, 2]; of links original ids of source
+// and destination, then their dataset ids, int64 [s, 4]; labels and times int64 [s].
+std::string split_shard_path(int partition, const NodeTypeMeta& node, const std::string& split);
+std::string link_pairs_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split);
+std::string link_labels_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split);
+std::string link_times_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split);
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split);
 /// Returns whether the file belongs to a halo.
 bool is_halo_path(const std::string& path);
 /// Returns whether the file is made of others of the dataset: tables of weights, orders by times and by
-/// source ids, all of a halo.
+/// source ids, remote ids, all of a halo.
 bool is_derived_path(const std::string& path);
 
 }  // namespace hopfeed

@@ -17,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kFormatName = "hopfeed-dataset";
+constexpr const char* kSharded = "sharded";  // 'ids'
 
 bool is_hex(const std::string& text) {
   return std::all_of(text.begin(), text.end(),
@@ -124,6 +125,8 @@ NodeTypeMeta read_node_type(const MetaFields& in, int partitions) {
   };
   node.remote_rows = read_others("remote_rows");
   node.halo_nodes = read_others("halo_nodes");
+  node.remote_sources = read_others("remote_sources");
+  node.halo_sources = read_others("halo_sources");
   if (in.has("keys")) node.keys = read_keys(in.child(in.at("keys"), "keys of node type " + node.name));
   return node;
 }
@@ -148,6 +151,12 @@ EdgeTypeMeta read_edge_type(const MetaFields& in, int partitions) {
   if (in.has("rev_of")) edge.rev_of = in.text("rev_of");
   if (in.has("has_by_id")) edge.has_by_id = in.flag("has_by_id");
   if (in.has("splits")) edge.splits = read_splits(in, "edge type " + edge.folder(), kMaxEdges);
+  if (in.has("smallest_labels"))
+    for (const auto& [name, label] : in.at("smallest_labels").items()) {
+      if (!label.is_number_integer() || !edge.splits.contains(name))
+        in.fail("has 'smallest_labels' of no split");
+      edge.smallest_labels[name] = label.get<std::int64_t>();
+    }
   if (!in.has("halo_edges")) return edge;
   edge.halo_edges = in.wholes("halo_edges", 0, edge.count, kMaxPartitions);
   if (edge.halo_edges.size() != static_cast<std::size_t>(partitions))
@@ -207,6 +216,16 @@ void check_halos(const MetaFields& in, const DatasetMeta& meta) {
   if (std::ranges::any_of(meta.node_types, other, &NodeTypeMeta::halo_nodes) ||
       std::ranges::any_of(meta.edge_types, other, &EdgeTypeMeta::halo_edges))
     in.fail("has halos of some types and not of others");
+}
+
+/// Sharded ids have a list of remote sources for each node type, of halos too where there are some.
+void check_sharded_ids(const MetaFields& in, const DatasetMeta& meta) {
+  for (const NodeTypeMeta& node : meta.node_types)
+    if (node.remote_sources.empty() == meta.sharded_ids ||
+        node.halo_sources.empty() == (meta.sharded_ids && meta.has_halos()) ||
+        (meta.sharded_ids && meta.has_halos() && node.halo_nodes != node.remote_sources))
+      in.fail("has 'ids' that do not go with the 'remote_sources' or 'halo_sources' of node type " +
+              node.name);
 }
 
 [[noreturn]] void refuse_version(const std::string& path, std::int64_t version, const char* what) {
@@ -296,6 +315,10 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   DatasetMeta meta;
   read_names(in, meta);
   meta.partitions = static_cast<int>(in.whole("partitions", 1, kMaxPartitions));
+  if (in.has("ids")) {
+    if (in.text("ids") != kSharded) in.fail(fmt::format("has 'ids' that are not '{}'", kSharded));
+    meta.sharded_ids = true;
+  }
   meta.cut = read_cut(in.child(in.at("cut"), "cut"));
   read_node_types(in, meta);
   for (const json& item : in.list("edge_types", kMaxTypes)) {
@@ -310,11 +333,18 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
     in.fail("has what its version does not know: rows with a scale");
   if (version < kKeysDatasetVersion && meta.version() == kKeysDatasetVersion)
     in.fail("has what its version does not know: keys of nodes");
+  if (version < kShardedIdsDatasetVersion && meta.sharded_ids)
+    in.fail("has what its version does not know: sharded ids");
   check_reverses(in, meta);
   check_halos(in, meta);
+  check_sharded_ids(in, meta);
   if (version < kLinksDatasetVersion && std::ranges::any_of(meta.edge_types, &EdgeTypeMeta::has_links))
     in.fail("has what its version does not know: rev_of, splits or has_by_id of edges");
   read_files(in, meta);
+  for (const EdgeTypeMeta& edge : meta.edge_types)
+    for (const auto& [name, count] : edge.splits)
+      if (edge.smallest_labels.contains(name) != (meta.sharded_ids && meta.has_labels(edge, name)))
+        in.fail("has 'smallest_labels' that do not go with the labels of edge type " + edge.folder());
   return meta;
 }
 
@@ -333,6 +363,7 @@ std::string format_meta(const DatasetMeta& meta) {
                      {"batch_size", meta.cut.batch_size},
                      {"edges_cut", meta.cut.edges_cut},
                      {"seed", hex64(meta.cut.seed)}}}};
+  if (meta.sharded_ids) document["ids"] = kSharded;
   if (meta.cut.metis_degree > 0) document["cut"]["metis_degree"] = meta.cut.metis_degree;
   if (meta.cut.policy != "vip") document["cut"]["policy"] = meta.cut.policy;
   json& nodes = document["node_types"] = json::array();
@@ -347,6 +378,8 @@ std::string format_meta(const DatasetMeta& meta) {
     if (node.splits.empty()) nodes.back()["splits"] = json::object();
     if (!node.remote_rows.empty()) nodes.back()["remote_rows"] = node.remote_rows;
     if (!node.halo_nodes.empty()) nodes.back()["halo_nodes"] = node.halo_nodes;
+    if (!node.remote_sources.empty()) nodes.back()["remote_sources"] = node.remote_sources;
+    if (!node.halo_sources.empty()) nodes.back()["halo_sources"] = node.halo_sources;
     if (node.has_keys())
       nodes.back()["keys"] = {{"type", to_string(node.keys.type)}, {"digest", node.keys.digest}};
   }
@@ -365,6 +398,7 @@ std::string format_meta(const DatasetMeta& meta) {
                      {"times", edge.times}});
     if (!edge.rev_of.empty()) edges.back()["rev_of"] = edge.rev_of;
     if (!edge.splits.empty()) edges.back()["splits"] = json(edge.splits);
+    if (!edge.smallest_labels.empty()) edges.back()["smallest_labels"] = json(edge.smallest_labels);
     if (edge.has_by_id) edges.back()["has_by_id"] = true;
     if (!edge.halo_edges.empty()) edges.back()["halo_edges"] = edge.halo_edges;
   }

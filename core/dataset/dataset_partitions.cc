@@ -54,7 +54,7 @@ void Dataset::choose_partitions() {
                                                          "type '{}' or more, too many for machines to ask "
                                                          "each other by 4 bytes; cut it into more",
                                                          p, folder_.string(), node.name));
-  if (!whole_ && !meta_.has_original_ids())
+  if (!whole_ && !meta_.can_be_shared_out())
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("{} was cut by an earlier release, without the original ids of all nodes that a "
                             "machine with some of its partitions needs; cut it again (hopfeed-partition "
@@ -80,6 +80,11 @@ void Dataset::require_whole(const std::string& what) const {
 
 std::int64_t Dataset::halo_id(int node_type, std::int64_t dataset_id) const {
   const NodeFiles& files = nodes_[node_type];
+  // A halo has the remote sources of its partition, in their order.
+  for (std::size_t h = 0; meta_.sharded_ids && h < halos_.size(); ++h)
+    if (const std::int64_t at = files.remote_ids[static_cast<std::size_t>(halos_[h])].ids.find(dataset_id);
+        at >= 0)
+      return files.offsets[static_cast<std::size_t>(meta_.partitions) + h] + at;
   const auto at = static_cast<std::size_t>(dataset_id) / 64, bit = static_cast<std::size_t>(dataset_id) % 64;
   for (std::size_t h = 0; h < files.halo_places.size(); ++h) {
     const NpyArray& array = files.halo_places[h];  // its type and size were checked when it was opened

@@ -13,6 +13,9 @@ std::string edge_file(int partition, const EdgeTypeMeta& edge, const std::string
 std::string link_file(const EdgeTypeMeta& edge, const std::string& split, const char* name) {
   return "edge_splits/" + edge.folder() + "/" + split + "/" + name + ".npy";
 }
+std::string id_file(int partition, const NodeTypeMeta& node, const char* name) {
+  return part_folder(partition) + "/ids/" + node.name + "/" + name + ".npy";
+}
 }  // namespace
 
 std::string part_folder(int partition) {
@@ -81,10 +84,33 @@ bool is_derived_path(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string folder = file.parent_path().filename().string();
   if (path.starts_with("time_bounds/") || is_halo_path(path)) return true;
+  if (path.starts_with("part-") && path.find('/') == path.find("/ids/"))
+    return file.filename() == "remote.npy" || file.filename() == "buckets.npy";
   if (path.find("/edges/") == std::string::npos || folder == "attrs") return false;
   for (const char* tables : {"alias", "time_order", "times", "time_codes", "time_indices"})
     if (folder == tables) return true;
   return file.filename() == "by_id.npy";
+}
+std::string new_ids_shard_path(int partition, const NodeTypeMeta& node) {
+  return id_file(partition, node, "new_ids");
+}
+std::string remote_ids_path(int partition, const NodeTypeMeta& node) {
+  return id_file(partition, node, "remote");
+}
+std::string id_buckets_path(int partition, const NodeTypeMeta& node) {
+  return id_file(partition, node, "buckets");
+}
+std::string split_shard_path(int partition, const NodeTypeMeta& node, const std::string& split) {
+  return part_folder(partition) + "/" + split_path(node, split);
+}
+std::string link_pairs_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split) {
+  return part_folder(partition) + "/" + link_file(edge, split, "pairs");
+}
+std::string link_labels_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split) {
+  return part_folder(partition) + "/" + link_file(edge, split, "labels");
+}
+std::string link_times_shard_path(int partition, const EdgeTypeMeta& edge, const std::string& split) {
+  return part_folder(partition) + "/" + link_file(edge, split, "times");
 }
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split) {
   return link_file(edge, split, "pairs");
@@ -97,7 +123,10 @@ std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split) 
 }
 
 bool DatasetMeta::has_labels(const EdgeTypeMeta& edge, const std::string& split) const {
-  return files.contains(link_labels_path(edge, split));
+  return files.contains(sharded_ids ? link_labels_shard_path(0, edge, split) : link_labels_path(edge, split));
+}
+bool DatasetMeta::has_times(const EdgeTypeMeta& edge, const std::string& split) const {
+  return files.contains(sharded_ids ? link_times_shard_path(0, edge, split) : link_times_path(edge, split));
 }
 
 }  // namespace hopfeed

@@ -8,11 +8,14 @@
 #include "core/base/error.h"
 #include "core/base/quantised_rows.h"
 #include "core/dataset/alias_table.h"
+#include "core/dataset/array_place.h"
 #include "core/dataset/dataset.h"
 #include "core/dataset/fingerprint.h"
 #include "core/dataset/halo_files.h"
 #include "core/dataset/id_at.h"
+#include "core/dataset/inverse_ids.h"
 #include "core/dataset/node_keys.h"
+#include "core/dataset/remote_id_files.h"
 #include "core/dataset/row_order.h"
 #include "core/dataset/time_codes.h"
 
@@ -61,6 +64,8 @@ class Verifier {
         if (meta_.edge_types[e].has_by_id) check_by_id(e, p);
       }
     }
+    for (int t = 0; meta_.sharded_ids && t < dataset_.num_node_types(); ++t)
+      for (int p = 0; p < meta_.partitions; ++p) check_sources(t, p);
     if (const std::string found = fingerprint_.finish(meta_); found != meta_.fingerprint) {
       damaged(path("meta.json"),
               "the content's fingerprint is " + found + ", the file says " + meta_.fingerprint);
@@ -73,6 +78,10 @@ class Verifier {
   std::filesystem::path path(const std::string& relative) const { return dataset_.folder() / relative; }
   void advance(std::uint64_t bytes) { progress_(done_ += bytes, total_); }
   void advance_file(const std::string& relative) { advance(meta_.files.at(relative).bytes); }
+  void advance_there(std::initializer_list<std::string> files) {
+    for (const std::string& file : files)
+      if (meta_.files.contains(file)) advance_file(file);
+  }
 
   void check_file(const std::string& name, const FileMeta& expected) {
     const MappedFile file(path(name));
@@ -96,17 +105,12 @@ class Verifier {
   // new_ids must be a permutation; its inverse is what rows are checked against.
   void check_ids(int t) {
     const NodeTypeMeta& node = meta_.node_types[t];
-    std::vector<std::int64_t>& originals = originals_[t];
-    originals.assign(static_cast<std::size_t>(node.count), -1);
-    for (std::int64_t original = 0; original < node.count; ++original) {
-      const std::int64_t id = dataset_.dataset_id(t, original);
-      if (originals[id] != -1)
-        damaged(path(new_ids_path(node)),
-                fmt::format("nodes {} and {} share dataset id {}", originals[id], original, id));
-      originals[id] = original;
-    }
-    advance_file(new_ids_path(node));
-    check_all_original_ids(node, originals);
+    originals_[t] = inverse_ids(dataset_, t);
+    if (meta_.sharded_ids)
+      for (int p = 0; p < meta_.partitions; ++p) advance_file(new_ids_shard_path(p, node));
+    else
+      advance_file(new_ids_path(node));
+    check_all_original_ids(node, originals_[t]);
   }
 
   // What machines read that have some partitions only.
@@ -145,13 +149,32 @@ class Verifier {
     for (const auto& [name, count] : node.splits) {
       const auto ids = dataset_.split(t, name);
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (ids[i] < 0 || ids[i] >= node.count)
-          damaged(path(split_path(node, name)),
-                  fmt::format("entry {} is {}, but there are {} nodes", i, ids[i], node.count));
+        if (ids[i] >= 0 && ids[i] < node.count) continue;
+        const ArrayPlace place = place_in_split(meta_, node, name, static_cast<std::int64_t>(i));
+        damaged(path(place.file),
+                fmt::format("entry {} is {}, but there are {} nodes", place.entry, ids[i], node.count));
       }
       fingerprint_.add_split(t, name, ids);
-      advance_file(split_path(node, name));
+      if (meta_.sharded_ids)
+        for (int p = 0; p < meta_.partitions; ++p) check_split_shard(t, name, p);
+      else
+        advance_file(split_path(node, name));
     }
+  }
+
+  // The original ids are in range.
+  void check_split_shard(int t, const std::string& name, int p) {
+    const std::string file = split_shard_path(p, meta_.node_types[t], name);
+    const std::span<const std::int64_t> ids = dataset_.split_shard(t, name, p).ids;
+    for (std::size_t i = 0; i < ids.size(); i += 2) check_dataset_id(t, ids[i], ids[i + 1], file, i / 2);
+    advance_file(file);
+  }
+
+  void check_dataset_id(int t, std::int64_t original, std::int64_t id, const std::string& file,
+                        std::size_t entry) const {
+    if (const std::int64_t known = dataset_.dataset_id(t, original); known != id)
+      damaged(path(file), fmt::format("entry {} says dataset id {} of node {}, new_ids says {}", entry, id,
+                                      original, known));
   }
 
   void check_links(int e) {
@@ -161,22 +184,51 @@ class Verifier {
                                   meta_.node_types[meta_.edge_dst_type(edge)].count};
     for (const auto& [name, count] : edge.splits) {
       const LinkSplit links = dataset_.edge_split(e, name);
-      const auto add = [&](Fingerprint::LinkArray array, std::span<const std::int64_t> numbers,
-                           const std::string& file) {
-        if (!meta_.files.contains(file)) return;
-        fingerprint_.add_links(e, name, array, XXH3_128bits(numbers.data(), numbers.size_bytes()));
-        advance_file(file);
-      };
       for (std::size_t i = 0; i < links.pairs.size(); ++i) {
-        if (links.pairs[i] < 0 || links.pairs[i] >= ends[i % 2])
-          damaged(path(link_pairs_path(edge, name)),
-                  fmt::format("link {} has {} node {}, but there are {}", i / 2,
-                              i % 2 == 0 ? "source" : "destination", links.pairs[i], ends[i % 2]));
+        if (links.pairs[i] >= 0 && links.pairs[i] < ends[i % 2]) continue;
+        const ArrayPlace place = place_of_link(meta_, edge, name, static_cast<std::int64_t>(i / 2));
+        damaged(path(place.file),
+                fmt::format("link {} has {} node {}, but there are {}", place.entry,
+                            i % 2 == 0 ? "source" : "destination", links.pairs[i], ends[i % 2]));
       }
-      add(kPairs, links.pairs, link_pairs_path(edge, name));
-      add(kLabels, links.labels, link_labels_path(edge, name));
-      add(kTimes, links.times, link_times_path(edge, name));
+      const auto add = [&](Fingerprint::LinkArray array, std::span<const std::int64_t> numbers) {
+        fingerprint_.add_links(e, name, array, XXH3_128bits(numbers.data(), numbers.size_bytes()));
+      };
+      add(kPairs, links.pairs);
+      if (meta_.has_labels(edge, name)) add(kLabels, links.labels);
+      if (meta_.has_times(edge, name)) add(kTimes, links.times);
+      if (const auto told = edge.smallest_labels.find(name); told != edge.smallest_labels.end()) {
+        const std::int64_t found = links.labels.empty() ? 0 : *std::ranges::min_element(links.labels);
+        if (told->second != found)
+          damaged(path("meta.json"),
+                  fmt::format("the smallest label of edge split {} is {}, the file says {}", name, found,
+                              told->second));
+      }
+      if (!meta_.sharded_ids)
+        advance_there(
+            {link_pairs_path(edge, name), link_labels_path(edge, name), link_times_path(edge, name)});
+      for (int p = 0; meta_.sharded_ids && p < meta_.partitions; ++p) check_link_shard(e, name, p);
     }
+  }
+
+  // The original ids are in range.
+  void check_link_shard(int e, const std::string& name, int p) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const std::string file = link_pairs_shard_path(p, edge, name);
+    const int types[2] = {meta_.edge_src_type(edge), meta_.edge_dst_type(edge)};
+    const std::span<const std::int64_t> ids = dataset_.link_shard(e, name, p).pairs;
+    for (std::size_t i = 0; i < ids.size(); i += 4)
+      for (std::size_t end = 0; end < 2; ++end)
+        check_dataset_id(types[end], ids[i + end], ids[i + 2 + end], file, i / 4);
+    advance_there({file, link_labels_shard_path(p, edge, name), link_times_shard_path(p, edge, name)});
+  }
+
+  // What the rows of a partition have edges from: behind its rows and indices.
+  void check_sources(int t, int p) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    check_remote_ids(dataset_.folder(), p, node, remote_sources(dataset_.folder(), meta_, t, p),
+                     OriginalIdFiles(dataset_.folder(), meta_, node));
+    advance_there({remote_ids_path(p, node), id_buckets_path(p, node)});
   }
 
   void check_attr(int t, int a) {

@@ -15,6 +15,7 @@
 #include "core/dataset/corrupt_file.h"
 #include "core/dataset/id_at.h"
 #include "core/dataset/npy.h"
+#include "core/dataset/remote_id_files.h"
 
 namespace hopfeed {
 namespace {
@@ -32,6 +33,9 @@ class HaloSink {
   /// `fill` puts all of it, front to back.
   virtual void array(const std::string& relative, const std::string& descr,
                      const std::vector<std::int64_t>& shape, const std::function<void(const Put&)>& fill) = 0;
+  /// With sharded ids: the list of a halo (remote_id_files.h).
+  virtual void remote_ids(int part, const NodeTypeMeta& node, const NodeBits& sources,
+                          const OriginalIdFiles& originals) = 0;
 };
 
 /// Those with an entry for each edge of a type.
@@ -83,6 +87,7 @@ class Column {
 /// By type.
 struct HaloSize {
   std::vector<std::int64_t> nodes, edges;
+  std::vector<std::int64_t> sources;  // with sharded ids: NodeTypeMeta::halo_sources
 };
 
 std::vector<HaloPlace> places_of(const std::vector<std::int64_t>& nodes, std::int64_t count) {
@@ -104,6 +109,8 @@ class Halos {
       rows_.push_back(column([&edge](int p) { return rows_path(p, edge); }));
       indices_.push_back(column([&edge](int p) { return indices_path(p, edge); }));
     }
+    for (const NodeTypeMeta& node : meta.node_types)
+      if (meta.sharded_ids) originals_.emplace_back(folder_, meta, node);
   }
 
   /// All arrays of the halo of a partition.
@@ -115,6 +122,7 @@ class Halos {
       size.nodes.push_back(std::ssize(nodes_[t]));
     }
     for (std::size_t e = 0; e < meta_.edge_types.size(); ++e) size.edges.push_back(put_edges(e, p, sink));
+    for (std::size_t t = 0; t < originals_.size(); ++t) size.sources.push_back(put_sources(t, p, sink));
     return size;
   }
 
@@ -139,15 +147,18 @@ class Halos {
       std::fill(wanted[t].begin() + offsets[p], wanted[t].begin() + offsets[p + 1], false);
       for (std::size_t id = 0; id < wanted[t].size(); ++id)
         if (wanted[t][id]) nodes_[t].push_back(static_cast<std::int64_t>(id));
+      require_halo_rows(p, std::ssize(nodes_[t]), meta_.node_types[t].name);
     }
   }
 
   void put_nodes(std::size_t t, int p, HaloSink& sink) {
     const NodeTypeMeta& node = meta_.node_types[t];
     const std::vector<std::int64_t>& nodes = nodes_[t];
-    const std::vector<HaloPlace> places = places_of(nodes, node.count);
-    sink.array(halo_places_path(p, node), npy_descr(ElementType::kInt64), halo_places_shape(node.count),
-               [&](const Put& out) { out(std::as_bytes(std::span(places))); });
+    if (!meta_.sharded_ids) {  // else the list of remote sources says which nodes these are
+      const std::vector<HaloPlace> places = places_of(nodes, node.count);
+      sink.array(halo_places_path(p, node), npy_descr(ElementType::kInt64), halo_places_shape(node.count),
+                 [&](const Put& out) { out(std::as_bytes(std::span(places))); });
+    }
     for (const AttrMeta& attr : node.attrs) {
       const auto file = [&](int part) { return attr_path(part, node, attr.name); };
       const Column rows = column(file);
@@ -192,8 +203,32 @@ class Halos {
     return edges;
   }
 
+  /// The nodes that the halo's rows have edges from, and that are neither in the partition nor in the halo.
+  /// Returns how many.
+  std::int64_t put_sources(std::size_t t, int p, HaloSink& sink) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    NodeBits sources(node.count);
+    for (std::size_t e = 0; e < meta_.edge_types.size(); ++e) {
+      const EdgeTypeMeta& edge = meta_.edge_types[e];
+      if (edge.src != node.name) continue;
+      const auto dst = static_cast<std::size_t>(meta_.edge_dst_type(edge));
+      const std::vector<std::int64_t>& offsets = meta_.node_types[dst].partition_offsets;
+      for (const std::int64_t id : nodes_[dst]) {
+        const int q = partition_of(offsets, id);
+        const RowRecord* row = rows_[e].of(q).as<RowRecord>().data() + (id - offsets[q]);
+        const std::int64_t count = row[1].offset - row[0].offset;
+        sources.add(indices_[e].entries(q, row[0].offset, count).data(), edge.index_type, count);
+      }
+    }
+    sources.remove(node.partition_offsets[p], node.partition_offsets[p + 1]);
+    for (const std::int64_t id : nodes_[t]) sources.remove(id);
+    sink.remote_ids(halo_of(p), node, sources, originals_[t]);
+    return sources.count();
+  }
+
   const fs::path folder_;
   const DatasetMeta& meta_;
+  std::vector<OriginalIdFiles> originals_;        // by node type, with sharded ids
   std::vector<Column> rows_, indices_;            // by edge type
   std::vector<std::vector<std::int64_t>> nodes_;  // of the halo under way, by node type
 };
@@ -207,6 +242,11 @@ class Writing final : public HaloSink {
     NpyWriter file = writer_.open(relative, descr, shape);
     fill([&](std::span<const std::byte> bytes) { file.write_bytes(bytes); });
     writer_.close(relative, std::move(file));
+    tell_(++done_, total_);
+  }
+  void remote_ids(int part, const NodeTypeMeta& node, const NodeBits& sources,
+                  const OriginalIdFiles& originals) override {
+    write_remote_ids(writer_, part, node, sources, [&](std::int64_t id) { return originals.at(id); });
     tell_(++done_, total_);
   }
 
@@ -245,6 +285,15 @@ class Comparing final : public HaloSink {
     });
     done_(known->second.bytes);
   }
+  void remote_ids(int part, const NodeTypeMeta& node, const NodeBits& sources,
+                  const OriginalIdFiles& originals) override {
+    check_remote_ids(dataset_.folder(), part, node, sources, originals);
+    for (const std::string& file : {remote_ids_path(part, node), id_buckets_path(part, node)})
+      if (const auto known = dataset_.meta().files.find(file); known != dataset_.meta().files.end())
+        done_(known->second.bytes);
+      else
+        corrupt_file(dataset_.folder() / "meta.json", "'files' does not list " + file);
+  }
 
  private:
   const Dataset& dataset_;
@@ -253,12 +302,21 @@ class Comparing final : public HaloSink {
 
 std::uint64_t arrays_of_a_halo(const DatasetMeta& meta) {
   std::uint64_t count = 0;
-  for (const NodeTypeMeta& node : meta.node_types) count += 1 + node.attrs.size();
+  for (const NodeTypeMeta& node : meta.node_types) count += 1 + node.attrs.size();  // places, or the list
   for (const EdgeTypeMeta& edge : meta.edge_types) count += 1 + edge_files(edge).size();
   return count;
 }
 
 }  // namespace
+
+void require_halo_rows(int partition, std::int64_t rows, const std::string& node_type) {
+  if (rows <= INT64_C(0xFFFFFFFF)) return;
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("the halo of partition {} would have {} nodes of type '{}': its rows are numbered by 4 "
+                  "bytes, so it has fewer than 2^32; give more --parts, or leave --halo out",
+                  partition, rows, node_type));
+}
 
 void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done) {
   Halos halos(writer.temporary_folder(), meta);
@@ -268,6 +326,8 @@ void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done
   for (const HaloSize& size : sizes) {
     for (std::size_t t = 0; t < size.nodes.size(); ++t)
       meta.node_types[t].halo_nodes.push_back(size.nodes[t]);
+    for (std::size_t t = 0; t < size.sources.size(); ++t)
+      meta.node_types[t].halo_sources.push_back(size.sources[t]);
     for (std::size_t e = 0; e < size.edges.size(); ++e)
       meta.edge_types[e].halo_edges.push_back(size.edges[e]);
   }
@@ -288,6 +348,11 @@ void check_halos(const Dataset& dataset, const std::function<void(std::uint64_t 
       corrupt_file(dataset.folder() / "meta.json",
                    fmt::format("'halo_nodes' or 'halo_edges' of partition {} are not what the cut gives; {}",
                                p, kCutAgain));
+    for (std::size_t t = 0; t < size.sources.size(); ++t)
+      if (meta.node_types[t].halo_sources[p] != size.sources[t])
+        corrupt_file(
+            dataset.folder() / "meta.json",
+            fmt::format("'halo_sources' of partition {} are not what the cut gives; {}", p, kCutAgain));
   }
 }
 

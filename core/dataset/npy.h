@@ -77,6 +77,11 @@ inline std::span<const RowRecord> NpyArray::as<RowRecord>() const {
   return {reinterpret_cast<const RowRecord*>(bytes().data()), static_cast<std::size_t>(header_.count())};
 }
 
+/// Returns the elements; of an array without a path none.
+inline std::span<const std::int64_t> numbers_or_none(const NpyArray& array) {
+  return array.path().empty() ? std::span<const std::int64_t>() : array.as<std::int64_t>();
+}
+
 /// Returns everything before the elements of a version 1 file, a multiple of 64 bytes.
 std::string npy_head(const std::string& descr, const std::vector<std::int64_t>& shape);
 

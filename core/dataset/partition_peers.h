@@ -21,7 +21,8 @@ class PartitionPeers {
  public:
   using Ticket = std::uint64_t;
   virtual ~PartitionPeers() = default;
-  /// Asks the owner of a partition, and does not wait. Any thread. Throws kNotFound where nobody has it.
+  /// Asks the owner of a partition, and does not wait. Any thread. It leaves with what else is asked until
+  /// send_asked(), or until somebody waits. Throws kNotFound where nobody has it.
   virtual Ticket ask(int partition, PeerBytes question) = 0;
   /// Returns the answer to a question, each once. An owner that has died is waited for, or a replica asked,
   /// up to a deadline; then it throws kPeerDied or kTimeout naming the machine. Throws what an owner refused,
@@ -29,6 +30,15 @@ class PartitionPeers {
   virtual PeerAnswer wait(Ticket ticket) = 0;
   /// Drops a question: nobody waits for its answer any more.
   virtual void drop(Ticket ticket) noexcept = 0;
+  /// Has all that was asked leave, together.
+  virtual void send_asked() {}
+
+  struct Asked {
+    std::int64_t questions = 0;
+    std::int64_t twice = 0;  // of a second server too, since the first was late
+  };
+  /// Returns what was asked since the last call, whoever made it: each question is told once.
+  virtual Asked take_counts() noexcept { return {}; }
 };
 
 }  // namespace hopfeed

@@ -107,7 +107,7 @@ struct PickBounds {
   std::size_t group = 0;   // neighbours that destinations expanded together give
   std::size_t fanout = 0;  // of all hops, those that take all apart
   bool replace = false;
-  std::function<std::size_t()> longest_row;  // edges; reads all row records
+  std::function<std::size_t()> longest_row;  // edges; may read all row records
 };
 
 /// PickOptions say how many neighbours a destination gives in this hop, and have the keys of its draws.

@@ -80,6 +80,7 @@ void BatchFeatures::prepare(const Sample& sample, HeldShare held, std::vector<st
                                 : packed_                          ? splits_[type].lacking()
                                                                    : sample.nodes[type].dataset_ids)));
   }
+  if (dataset_.peers() != nullptr) dataset_.peers()->send_asked();
 }
 
 void BatchFeatures::lay_out_held(BlockWriter& out, std::vector<int>& at) const {

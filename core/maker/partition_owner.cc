@@ -8,8 +8,10 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/dataset/id_ranges.h"
 #include "core/dataset/row_gather.h"
 #include "core/sampler/peer_degrees.h"
+#include "core/sampler/peer_ids.h"
 #include "core/seeds/edge_membership.h"
 
 namespace hopfeed {
@@ -83,6 +85,18 @@ PeerBytes PartitionOwner::answer_one(std::span<const std::byte> question, Nested
       here();
       degrees(head.partition, in, out);
       return bytes;
+    case PeerAsk::kNewIds:
+      here();
+      new_ids(head.partition, in, out);
+      return bytes;
+    case PeerAsk::kOldIds:
+      here();
+      old_ids(head.partition, in, out);
+      return bytes;
+    case PeerAsk::kSplit:
+      here();
+      split(head.partition, in, out);
+      return bytes;
   }
   refuse(fmt::format("number {}", static_cast<std::uint32_t>(head.ask)));
 }
@@ -93,7 +107,9 @@ PartitionOwner::Counts PartitionOwner::counts() const {
           .whole_rows = whole_rows_,
           .whole_row_edges = whole_row_edges_,
           .feature_rows = feature_rows_,
-          .edges_looked_up = edges_looked_up_};
+          .edges_looked_up = edges_looked_up_,
+          .original_ids = original_ids_,
+          .mapped_ids = mapped_ids_};
 }
 
 void PartitionOwner::keep_job(std::uint64_t job, const std::string& told) {
@@ -186,6 +202,10 @@ void PartitionOwner::rows(std::uint32_t partition, PeerReader& in, PeerWriter& o
   copy(part.indices, source_bytes);
   if (csc.has_edge_ids) copy(part.edge_ids, id_bytes);
   out.array(std::span<const std::int64_t>(begins));
+  if (!dataset_.sharded_ids()) return;
+  std::vector<std::int64_t> originals;
+  for (const std::int64_t node : nodes) originals.push_back(reader.row(node).original_id);
+  out.array(std::span<const std::int64_t>(originals));
 }
 
 void PartitionOwner::edges(std::uint32_t partition, PeerReader& in, PeerWriter& out) {
@@ -243,6 +263,84 @@ void PartitionOwner::features(std::uint32_t partition, PeerReader& in, PeerWrite
   feature_rows_ += std::ssize(ids);
   out.reserve(bytes);
   gather_rows(attr, ids, out.room(bytes));
+}
+
+// ---- sharded ids
+
+void PartitionOwner::require_sharded() const {
+  if (!dataset_.sharded_ids()) refuse("ids, which every machine has of this dataset");
+}
+
+void PartitionOwner::new_ids(std::uint32_t partition, PeerReader& in, PeerWriter& out) {
+  require_sharded();
+  const PeerIdsHead head = in.record<PeerIdsHead>();
+  const std::span<const std::uint32_t> places = in.array<std::uint32_t>(head.ids);
+  in.end();
+  if (head.node_type >= static_cast<std::uint32_t>(dataset_.num_node_types()))
+    refuse(fmt::format("node type {}", head.node_type));
+  const int type = static_cast<int>(head.node_type);
+  const IdRanges ranges{.count = dataset_.num_nodes(type), .partitions = dataset_.meta().partitions};
+  const int p = static_cast<int>(partition);
+  const std::vector<std::int64_t> originals = ids_of(places, ranges.begin(p), ranges.size(p));
+  std::vector<std::int64_t> ids(originals.size());
+  dataset_.find_dataset_ids(type, originals, ids);
+  mapped_ids_ += std::ssize(ids);
+  out.narrow(std::span<const std::int64_t>(ids), id_width(dataset_, type));
+}
+
+void PartitionOwner::old_ids(std::uint32_t partition, PeerReader& in, PeerWriter& out) {
+  require_sharded();
+  const PeerIdsHead head = in.record<PeerIdsHead>();
+  const std::span<const std::uint32_t> rows = in.array<std::uint32_t>(head.ids);
+  in.end();
+  if (head.node_type >= static_cast<std::uint32_t>(dataset_.num_node_types()))
+    refuse(fmt::format("node type {}", head.node_type));
+  const int type = static_cast<int>(head.node_type);
+  const std::vector<std::int64_t>& offsets = dataset_.meta().node_types[head.node_type].partition_offsets;
+  const std::vector<std::int64_t> nodes =
+      ids_of(rows, offsets[partition], offsets[partition + 1] - offsets[partition]);
+  std::vector<std::int64_t> ids(nodes.size());
+  dataset_.find_original_ids(type, nodes, ids.data());
+  original_ids_ += std::ssize(ids);
+  out.narrow(std::span<const std::int64_t>(ids), id_width(dataset_, type));
+}
+
+void PartitionOwner::split(std::uint32_t partition, PeerReader& in, PeerWriter& out) {
+  require_sharded();
+  const PeerSplitHead head = in.record<PeerSplitHead>();
+  const DatasetMeta& meta = dataset_.meta();
+  const std::size_t types = head.is_edge ? meta.edge_types.size() : meta.node_types.size();
+  if (head.is_edge > 1 || head.type >= types) refuse(fmt::format("type {}", head.type));
+  const std::map<std::string, std::int64_t>& splits =
+      head.is_edge ? meta.edge_types[head.type].splits : meta.node_types[head.type].splits;
+  if (head.split >= splits.size()) refuse(fmt::format("split {}", head.split));
+  const auto& [name, count] = *std::next(splits.begin(), head.split);
+  const std::int64_t range =
+      IdRanges{.count = count, .partitions = meta.partitions}.size(static_cast<int>(partition));
+  const std::vector<std::int64_t> places = has_wide_places(range)
+                                               ? ids_of(in.array<std::int64_t>(head.places), 0, range)
+                                               : ids_of(in.array<std::uint32_t>(head.places), 0, range);
+  in.end();
+  mapped_ids_ += std::ssize(places);
+  const int type = static_cast<int>(head.type), p = static_cast<int>(partition);
+  std::vector<std::int64_t> column(places.size());
+  const auto put = [&](std::span<const std::int64_t> entries, std::size_t width, std::size_t at, int bytes) {
+    for (std::size_t i = 0; i < places.size(); ++i)
+      column[i] = entries[static_cast<std::size_t>(places[i]) * width + at];
+    out.narrow(std::span<const std::int64_t>(column), bytes);
+  };
+  if (!head.is_edge) {
+    const SplitShard shard = dataset_.split_shard(type, name, p);
+    for (const std::size_t at : {0, 1}) put(shard.ids, 2, at, id_width(dataset_, type));
+    return;
+  }
+  const LinkShard shard = dataset_.link_shard(type, name, p);
+  const EdgeTypeMeta& edge = meta.edge_types[head.type];
+  for (const std::size_t at : {0, 1, 2, 3})
+    put(shard.pairs, 4, at,
+        id_width(dataset_, at % 2 == 0 ? meta.edge_src_type(edge) : meta.edge_dst_type(edge)));
+  for (const std::span<const std::int64_t> numbers : {shard.labels, shard.times})
+    if (!numbers.empty()) put(numbers, 1, 0, sizeof(std::int64_t));
 }
 
 }  // namespace hopfeed

@@ -32,6 +32,8 @@ class PartitionOwner {
     std::int64_t drawn_rows = 0, drawn_edges = 0;      // rows of hops, and what they gave
     std::int64_t whole_rows = 0, whole_row_edges = 0;  // rows that were asked for as they are
     std::int64_t feature_rows = 0, edges_looked_up = 0;
+    // Where ids are sharded: original ids of rows; dataset ids of nodes, and entries of splits.
+    std::int64_t original_ids = 0, mapped_ids = 0;
   };
   Counts counts() const;
 
@@ -52,10 +54,14 @@ class PartitionOwner {
   void edges(std::uint32_t partition, PeerReader& in, PeerWriter& out);
   void degrees(std::uint32_t partition, PeerReader& in, PeerWriter& out) const;
   void features(std::uint32_t partition, PeerReader& in, PeerWriter& out);
+  void new_ids(std::uint32_t partition, PeerReader& in, PeerWriter& out);
+  void old_ids(std::uint32_t partition, PeerReader& in, PeerWriter& out);
+  void split(std::uint32_t partition, PeerReader& in, PeerWriter& out);
+  void require_sharded() const;
 
   const Dataset& dataset_;
   std::atomic<std::int64_t> drawn_rows_{0}, drawn_edges_{0}, whole_rows_{0}, whole_row_edges_{0},
-      feature_rows_{0}, edges_looked_up_{0};
+      feature_rows_{0}, edges_looked_up_{0}, original_ids_{0}, mapped_ids_{0};
   Mutex mutex_;
   std::map<std::uint64_t, Job> jobs_ GUARDED_BY(mutex_);
   std::uint64_t uses_ GUARDED_BY(mutex_) = 0;

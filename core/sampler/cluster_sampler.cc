@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/dataset/attr_value.h"
+#include "core/sampler/peer_ids.h"
 
 namespace hopfeed {
 namespace {
@@ -38,7 +39,8 @@ ClusterIndex::ClusterIndex(const Dataset& dataset, int node_type, const std::str
       throw Error(
           ErrorCode::kInvalid,
           fmt::format("attribute '{}' of node type '{}': cluster {} of node {} is not between 0 and {}",
-                      attribute, type, cluster, dataset.original_id(node_type, node), count - 1));
+                      attribute, type, cluster, original_ids_of_all(dataset, node_type, {&node, 1})[0],
+                      count - 1));
     clusters = std::max(clusters, cluster + 1);
   }
   begin_.assign(static_cast<std::size_t>(clusters) + 1, 0);
@@ -46,14 +48,15 @@ ClusterIndex::ClusterIndex(const Dataset& dataset, int node_type, const std::str
   for (std::int64_t c = 0; c < clusters; ++c) begin_[c + 1] += begin_[c];
   nodes_.resize(static_cast<std::size_t>(count));
   std::vector<std::int64_t> next(begin_.begin(), begin_.end() - 1);
-  for (std::int64_t original = 0; original < count; ++original) {
-    const std::int64_t node = dataset.dataset_id(node_type, original);
-    const std::int64_t cluster = cluster_of(node);
-    if (next[cluster] == begin_[cluster + 1])  // ids that are there twice must not become a write elsewhere
-      throw Error(ErrorCode::kCorrupt, fmt::format("'{}' gives a node twice; make the dataset again",
-                                                   new_ids_path(dataset.meta().node_types[node_type])));
-    nodes_[next[cluster]++] = node;
-  }
+  for_all_dataset_ids(dataset, node_type, [&](std::int64_t, std::span<const std::int64_t> nodes) {
+    for (const std::int64_t node : nodes) {
+      const std::int64_t cluster = cluster_of(node);
+      if (next[cluster] == begin_[cluster + 1])  // ids that are there twice must not become a write elsewhere
+        throw Error(ErrorCode::kCorrupt, fmt::format("'{}' gives a node twice; make the dataset again",
+                                                     new_ids_path(dataset.meta().node_types[node_type])));
+      nodes_[next[cluster]++] = node;
+    }
+  });
 }
 
 std::int64_t ClusterIndex::cluster_of(std::int64_t dataset_id) const {
@@ -73,10 +76,10 @@ std::int64_t ClusterIndex::largest(std::int64_t count) const {
 
 std::vector<std::int64_t> cluster_seeds(const Dataset& dataset, int node_type, const std::string& attribute) {
   const ClusterIndex index(dataset, node_type, attribute);
-  std::vector<std::int64_t> seeds;
+  std::vector<std::int64_t> nodes;
   for (std::int64_t c = 0; c < index.size(); ++c)
-    if (!index.nodes(c).empty()) seeds.push_back(dataset.original_id(node_type, index.nodes(c)[0]));
-  return seeds;
+    if (!index.nodes(c).empty()) nodes.push_back(index.nodes(c)[0]);
+  return original_ids_of_all(dataset, node_type, nodes);
 }
 
 ClusterSampler::ClusterSampler(const Dataset& dataset, const BatchOptions& options)

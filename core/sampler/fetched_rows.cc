@@ -1,6 +1,8 @@
 // See fetched_rows.h.
 #include "core/sampler/fetched_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -48,6 +50,8 @@ void FetchedRows::take(int p, std::vector<std::int64_t> nodes, PeerAnswer answer
   const NarrowArray edge_ids =
       head.edge_id_bytes == 0 ? NarrowArray() : in.narrow(head.edges, head.edge_id_bytes);
   const std::span<const std::int64_t> begins = in.array<std::int64_t>(head.rows);
+  const std::span<const std::int64_t> originals =
+      dataset_.sharded_ids() ? in.array<std::int64_t>(head.rows) : std::span<const std::int64_t>();
   in.end();
   if (neighbors.width() < 4 || (head.edge_id_bytes != 0 && edge_ids.width() < 4))
     in.fail("its sources or edge ids are too narrow");
@@ -61,6 +65,8 @@ void FetchedRows::take(int p, std::vector<std::int64_t> nodes, PeerAnswer answer
     if (degree > head.edges - at) in.fail("its rows have more edges than it");
     if (begin > edges || degree > edges - begin) in.fail("its rows are not within their partition");
     at += degree;
+    if (!originals.empty() && (originals[i] < 0 || originals[i] >= csc_.num_dst_nodes))
+      in.fail(fmt::format("it has node {}", originals[i]));
   }
   bytes_ += answer->size() + nodes.size() * 2 * sizeof(Row);
   const std::vector<std::int64_t>& kept =
@@ -75,7 +81,7 @@ void FetchedRows::take(int p, std::vector<std::int64_t> nodes, PeerAnswer answer
         .edge_id_bytes = head.edge_id_bytes == 0 ? 4u : head.edge_id_bytes,
         .degree = degree,
         .first_edge = part.first_edge + begins[i],
-        .original_id = dataset_.original_id(csc_.dst_type, kept[i])};
+        .original_id = originals.empty() ? dataset_.original_id(csc_.dst_type, kept[i]) : originals[i]};
     at += degree;
     rows_.insert_or_assign(kept[i], row);
   }

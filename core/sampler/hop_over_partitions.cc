@@ -48,6 +48,7 @@ void HopOverPartitions::draw(const Batch& batch, std::size_t hop, std::span<cons
   try {
     for (std::size_t p = 0; p < asked_.size(); ++p)
       if (asked_[p].any && !dataset_.has_partition(static_cast<int>(p))) ask(batch, hop, p);
+    if (dataset_.peers() != nullptr) dataset_.peers()->send_asked();
     for (std::size_t p = 0; p < asked_.size(); ++p) {
       if (!asked_[p].any || !dataset_.has_partition(static_cast<int>(p))) continue;
       asked_[p].own.clear();

@@ -7,6 +7,9 @@
 //   edges      which of these pairs are edges
 //   features   rows of an attribute of nodes or edges
 //   degrees    how many edges of a type end at these nodes
+//   new ids    dataset ids of original ids of the partition's range; these three where ids are sharded
+//   old ids    original ids of rows
+//   split      entries of the partition's range of a split of nodes or edges
 //
 // Rows are numbers within their partition, of 4 bytes. Numbers are little-endian; arrays begin at multiples
 // of 8.
@@ -33,7 +36,10 @@ enum class PeerAsk : std::uint32_t {
   kRows = 3,
   kEdges = 4,
   kFeatures = 5,
-  kDegrees = 6
+  kDegrees = 6,
+  kNewIds = 7,
+  kOldIds = 8,
+  kSplit = 9
 };
 /// PeerSays is the first 8 bytes of every answer.
 enum class PeerSays : std::uint64_t { kHere = 0, kUnknownJob = 1 };
@@ -236,6 +242,20 @@ struct PeerFeaturesHead {  // rows u32, or positions of edges of 8 bytes, follow
   std::uint32_t is_edge = 0, type = 0;
   std::uint32_t attr = 0, rows = 0;  // number of the attribute in meta.json
 };
+
+/// Places within the range (u32) follow, or rows; the answer is PeerSays, then an id of each, as wide as the
+/// dataset has them (NodeTypeMeta::new_id_type).
+struct PeerIdsHead {
+  std::uint32_t node_type = 0, ids = 0;
+};
+/// Places within the range follow: u32, or int64 where the range has more than 2^32 entries. The answer is
+/// PeerSays, then original ids and dataset ids of nodes; of links original ids of sources, of destinations,
+/// their dataset ids, then labels and times (int64) where the split has them.
+struct PeerSplitHead {
+  std::uint32_t is_edge = 0, type = 0;
+  std::uint32_t split = 0, places = 0;  // number of the split in meta.json
+};
+constexpr bool has_wide_places(std::int64_t range) { return range > INT64_C(0xFFFFFFFF); }
 
 /// Writes a question of any kind but draw and job.
 template <class Head, class... Numbers>

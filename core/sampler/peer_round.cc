@@ -15,6 +15,10 @@ void PeerRound::ask(int partition, PeerBytes question) {
                     .ticket = dataset_.require_peers(partition).ask(partition, std::move(question))});
 }
 
+void PeerRound::send() {
+  if (!asked_.empty()) dataset_.peers()->send_asked();
+}
+
 void PeerRound::take(const std::function<void(int partition, const PeerAnswer& answer)>& each) {
   while (taken_ < asked_.size()) {
     const Asked asked = asked_[taken_++];

@@ -19,6 +19,8 @@ class PeerRound {
 
   /// Asks a partition. Throws what Dataset::require_peers and PartitionPeers throw, as take() does.
   void ask(int partition, PeerBytes question);
+  /// Has what was asked leave, where something is done before take().
+  void send();
   /// Waits for the answers in the order of asking, and gives each once.
   void take(const std::function<void(int partition, const PeerAnswer& answer)>& each);
 

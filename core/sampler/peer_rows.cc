@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/base/memory_limits.h"
 #include "core/dataset/row_gather.h"
 #include "core/sampler/rows_here.h"
 
@@ -94,6 +95,7 @@ void gather_rows_of_all(const Dataset& dataset, Store store, int type, const std
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (here.row(ids[i]) == nullptr) asked.push_back(ids[i]), tags.push_back(i);
   others.ask(asked, tags);
+  if (!asked.empty()) dataset.peers()->send_asked();
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (const std::byte* row = here.row(ids[i])) std::memcpy(out + i * row_bytes, row, row_bytes);
   others.take([&](std::size_t i, const std::byte* row) { std::memcpy(out + i * row_bytes, row, row_bytes); });
@@ -105,7 +107,12 @@ WholeNodeAttr::WholeNodeAttr(const Dataset& dataset, int node_type, const std::s
   constexpr std::int64_t kChunk = std::int64_t{1} << 20;
   const std::int64_t count = dataset.num_nodes(node_type);
   const auto row_bytes = static_cast<std::size_t>(view_.row_bytes);
-  copy_.resize(static_cast<std::size_t>(count) * row_bytes);
+  const std::size_t bytes = static_cast<std::size_t>(count) * row_bytes;
+  require_memory(bytes, available_memory(),
+                 fmt::format("attribute '{}' of all nodes of type '{}', most of which lie on other machines",
+                             name, dataset.meta().node_types[static_cast<std::size_t>(node_type)].name),
+                 "leave out what needs all of it, or use more memory");
+  copy_.resize(bytes);
   std::vector<std::int64_t> ids;
   for (std::int64_t begin = 0; begin < count; begin += kChunk) {
     ids.resize(static_cast<std::size_t>(std::min(kChunk, count - begin)));

@@ -24,8 +24,9 @@ class PeerRows {
   PeerRows& operator=(const PeerRows&) = delete;
 
   std::size_t row_bytes() const { return static_cast<std::size_t>(attr_.row_bytes); }
-  /// Asks for rows of partitions that are not on this machine, beside what it has asked for already.
-  /// `tags[i]` names the i-th row for take(). Throws what PartitionPeers throws.
+  /// Asks for rows of partitions that are not on this machine, beside what it has asked for already; they
+  /// leave as PartitionPeers::ask says. `tags[i]` names the i-th row for take(). Throws what PartitionPeers
+  /// throws.
   void ask(std::span<const std::int64_t> ids, std::span<const std::size_t> tags);
   /// Waits for all that was asked; calls `row(tag, bytes)` for each. The bytes stay until the next ask()
   /// behind a drop().

@@ -117,8 +117,12 @@ class RowReader {
 
   /// Returns the greatest degree of all rows on this machine: a bound for what a sampler keeps of one. Reads
   /// every row record (0.1 s for 25 million nodes), so it is for those who plan memory, not for each worker.
-  /// Damaged rows do not count: row() refuses them.
+  /// Damaged rows do not count: row() refuses them. Of more than kMostRowsRead rows none is read, and a plan
+  /// goes by kPlannedRow: a batch with a longer row is within its worker's ScratchBudget all the same.
   std::size_t greatest_degree() const {
+    std::int64_t rows = 0;
+    for (const CscPart& part : csc_.parts) rows += part.rows != nullptr ? part.num_rows : 0;
+    if (rows > kMostRowsRead) return std::min(kPlannedRow, static_cast<std::size_t>(csc_.num_edges));
     std::uint64_t greatest = 0;
     for (const CscPart& part : csc_.parts) {
       if (part.rows == nullptr) continue;
@@ -131,6 +135,9 @@ class RowReader {
     }
     return static_cast<std::size_t>(greatest);
   }
+
+  static constexpr std::int64_t kMostRowsRead = std::int64_t{1} << 28;  // 4 GB of records, a second
+  static constexpr std::size_t kPlannedRow = std::size_t{1} << 16;      // edges
 
  private:
   /// Returns the row of a node in a partition elsewhere: its copy in a halo, or as its owner gives it.
@@ -163,7 +170,7 @@ class RowReader {
 };
 
 /// Returns what finding excluded edges may take of samples with so many pairs, where so many rows are in use
-/// together, which are distinct or known already. Reads every row record.
+/// together, which are distinct or known already. Reads row records as greatest_degree() does.
 inline ExcludedRows::Most most_excluded(const Dataset& dataset, std::size_t pairs, std::size_t rows) {
   ExcludedRows::Most most{.edge_types = static_cast<std::size_t>(dataset.num_edge_types()), .pairs = pairs};
   for (int e = 0; e < dataset.num_edge_types(); ++e) {

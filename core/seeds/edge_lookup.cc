@@ -34,6 +34,7 @@ std::vector<char> EdgeLookup::contain(std::span<const Edge> edges) const {
                        std::span<const std::uint32_t>(question.rows),
                        std::span<const std::int64_t>(question.sources)));
   }
+  round.send();
   for (std::size_t p = 0; p < questions.size(); ++p) {
     const Question& own = questions[p];
     if (!dataset_.has_partition(static_cast<int>(p))) continue;

@@ -29,7 +29,9 @@ class EdgeMembership {
     const CscView& csc = reader_.csc();
     const auto part = static_cast<std::size_t>(partition_of(csc.partition_offsets, destination));
     const std::uint32_t* order = by_id.order[part] + (row.position(0) - csc.parts[part].first_edge);
-    const std::int64_t wanted = dataset_.original_id(csc.src_type, source);
+    std::int64_t wanted = 0;
+    dataset_.find_original_ids(csc.src_type, {&source, 1}, &wanted);
+    if (wanted < 0) return false;  // with sharded ids the sources of all rows here are known
     std::uint64_t lo = 0, hi = row.degree;
     while (lo < hi) {
       const std::uint64_t mid = (lo + hi) / 2;

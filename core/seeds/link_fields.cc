@@ -34,6 +34,17 @@ void find_all(const std::vector<std::int64_t>& ids, const std::vector<std::int64
 
 }  // namespace
 
+/// The links that strict negatives must not be. Those in ranges are asked for, all of them.
+KnownLinks LinkFields::known_links(const Dataset& dataset, const LinkList& list) {
+  if (!list.in_ranges()) return KnownLinks(list.pairs());
+  const SplitEntries all = whole_split(dataset, Store::kEdge, list.edge_type(), list.split());
+  std::vector<std::int64_t> pairs;
+  pairs.reserve(2 * all.originals.size());
+  for (std::size_t i = 0; i < all.originals.size(); ++i)
+    pairs.insert(pairs.end(), {all.originals[i], all.destination_originals[i]});
+  return KnownLinks(pairs);
+}
+
 LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const BatchOptions& options)
     : dataset_(dataset),
       list_(list),
@@ -41,7 +52,8 @@ LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const Batch
       trees_(options.trees()),
       timed_(!options.time.empty()),
       src_type_(dataset.csc(list.edge_type()).src_type),
-      dst_type_(dataset.csc(list.edge_type()).dst_type) {
+      dst_type_(dataset.csc(list.edge_type()).dst_type),
+      peer_ids_(dataset) {
   require_valid(
       options_.on(),
       fmt::format("the options ask for nodes as seeds, and links are given; name their edge type ({})",
@@ -50,7 +62,8 @@ LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const Batch
   if (options_.exclude == Exclude::kReverse) find_reverse();
   if (options_.negatives.mode == NegativeMode::kNone) return;
   if (options_.negatives.strict) check_links(dataset, list.edge_type(), list.pairs(), list.file());
-  negatives_.emplace(dataset, list.edge_type(), options, list.pairs());
+  negatives_.emplace(dataset, list.edge_type(), options,
+                     options_.negatives.strict ? known_links(dataset, list) : KnownLinks());
 }
 
 void LinkFields::check() const {
@@ -92,6 +105,7 @@ bool LinkFields::labelled() const {
 
 std::span<const TypedSeeds> LinkFields::seeds(const BatchKey& key) {
   list_.links(key, positions_);
+  if (list_.in_ranges()) ask_links();
   check_batch();
   if (negatives_)
     negatives_->draw(
@@ -105,27 +119,60 @@ std::span<const TypedSeeds> LinkFields::seeds(const BatchKey& key) {
   destinations_ = positions_.destinations;
   destinations_.insert(destinations_.end(), drawn_.destinations.begin(), drawn_.destinations.end());
   trees_ ? seed_apart() : seed_together();
-  if (options_.exclude != Exclude::kNone) exclude_links();
-  const std::size_t num_entries = src_type_ == dst_type_ ? 1 : 2;
+  const std::size_t num_entries = num_types();
+  for (std::size_t i = 0; i < num_entries; ++i) entries_[i].ids.assign(entries_[i].originals.size(), -1);
+  if (list_.in_ranges()) take_ids_of_links();
+  for (std::size_t i = 0; i < num_entries; ++i) ask_ids_left(i);
+  peer_ids_.take();
   for (std::size_t i = 0; i < num_entries; ++i) {
     Entry& entry = entries_[i];
-    const int type = i == 0 ? src_type_ : dst_type_;
-    entry.ids.resize(entry.originals.size());
-    dataset_.dataset_ids(type, entry.originals, entry.ids);
-    seeds_[i] = {.node_type = type, .ids = entry.ids, .times = entry.times};
+    for (std::size_t k = 0; k < entry.left.size(); ++k) entry.ids[entry.left[k]] = entry.left_ids[k];
+    seeds_[i] = {.node_type = type_of(i), .ids = entry.ids, .times = entry.times};
   }
+  if (options_.exclude != Exclude::kNone) exclude_links();
   return {seeds_, num_entries};
 }
 
+// The links of the batch, which lie in ranges at the partitions.
+void LinkFields::ask_links() {
+  peer_ids_.ask_split(Store::kEdge, list_.edge_type(), list_.split(), positions_.input_id, links_);
+  peer_ids_.take();
+  positions_.sources = links_.originals;
+  positions_.destinations = links_.destination_originals;
+  positions_.labels = links_.labels;
+  positions_.times = links_.times;
+}
+
+// They came with the links.
+void LinkFields::take_ids_of_links() {
+  Entry &of_sources = entries_[0], &of_destinations = entries_[num_types() - 1];
+  for (std::size_t l = 0; l < links_.ids.size(); ++l) {
+    of_sources.ids[static_cast<std::size_t>(source_locals_[l])] = links_.ids[l];
+    of_destinations.ids[static_cast<std::size_t>(destination_locals_[l])] = links_.destination_ids[l];
+  }
+}
+
+void LinkFields::ask_ids_left(std::size_t number) {
+  Entry& entry = entries_[number];
+  entry.left.clear();
+  entry.left_originals.clear();
+  for (std::size_t i = 0; i < entry.ids.size(); ++i) {
+    if (entry.ids[i] >= 0) continue;
+    entry.left.push_back(i);
+    entry.left_originals.push_back(entry.originals[i]);
+  }
+  entry.left_ids.resize(entry.left.size());
+  peer_ids_.ask_dataset_ids(type_of(number), entry.left_originals, entry.left_ids);
+}
+
 void LinkFields::exclude_links() {
-  link_sources_.resize(positions_.sources.size());
-  link_destinations_.resize(positions_.sources.size());
-  dataset_.dataset_ids(src_type_, positions_.sources, link_sources_);
-  dataset_.dataset_ids(dst_type_, positions_.destinations, link_destinations_);
+  const Entry &of_sources = entries_[0], &of_destinations = entries_[num_types() - 1];
   excluded_.begin(dataset_.num_edge_types());
-  for (std::size_t i = 0; i < link_sources_.size(); ++i) {
-    excluded_.add(list_.edge_type(), link_sources_[i], link_destinations_[i]);
-    if (reverse_type_ >= 0) excluded_.add(reverse_type_, link_destinations_[i], link_sources_[i]);
+  for (std::size_t l = 0; l < positions_.sources.size(); ++l) {
+    const std::int64_t source = of_sources.ids[static_cast<std::size_t>(source_locals_[l])],
+                       destination = of_destinations.ids[static_cast<std::size_t>(destination_locals_[l])];
+    excluded_.add(list_.edge_type(), source, destination);
+    if (reverse_type_ >= 0) excluded_.add(reverse_type_, destination, source);
   }
   excluded_.finish();
 }
@@ -239,18 +286,20 @@ std::size_t LinkFields::bytes() const {
   std::size_t numbers = 0;
   for (const Ids* list :
        {&positions_.input_id, &positions_.sources, &positions_.destinations, &positions_.labels,
-        &positions_.times, &positions_.ahead, &link_sources_, &link_destinations_, &drawn_.sources,
-        &drawn_.destinations, &sources_, &destinations_, &source_locals_, &destination_locals_})
+        &positions_.times, &positions_.ahead, &links_.originals, &links_.ids, &links_.destination_originals,
+        &links_.destination_ids, &links_.labels, &links_.times, &drawn_.sources, &drawn_.destinations,
+        &sources_, &destinations_, &source_locals_, &destination_locals_})
     numbers += list->capacity();
   for (const Entry& entry : entries_)
-    numbers += entry.originals.capacity() + entry.ids.capacity() + entry.times.capacity();
+    numbers += entry.originals.capacity() + entry.ids.capacity() + entry.times.capacity() +
+               entry.left.capacity() + entry.left_originals.capacity() + entry.left_ids.capacity();
   return table_bytes() + excluded_.bytes() + numbers * sizeof(std::int64_t);
 }
 
 std::size_t LinkFields::scratch_bytes(std::int64_t positions) const {
-  std::int64_t numbers = (6 + 2) * positions;  // what the list gives, and the links' ends
+  std::int64_t numbers = (6 + 6) * positions;  // what the list gives, and what links in ranges bring
   for (const SeedCount& entry : most_seeds(positions))
-    numbers += 6 * entry.count;  // ends, their locals, negatives, entries
+    numbers += 9 * entry.count;  // ends, their locals, negatives, entries
   std::size_t bytes = 2 * sizeof(std::int64_t) * static_cast<std::size_t>(numbers);  // of vectors that grew
   if (options_.exclude != Exclude::kNone)
     bytes += ExcludedEdges::max_bytes(dataset_.num_edge_types(),

@@ -8,6 +8,7 @@
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
 #include "core/draws/excluded_edges.h"
+#include "core/sampler/peer_ids.h"
 #include "core/seeds/link_list.h"
 #include "core/seeds/negative_draws.h"
 #include "core/seeds/seed_fields.h"
@@ -39,7 +40,15 @@ class LinkFields : public SeedFields {
   /// An Entry has the seeds of one node type.
   struct Entry {
     Ids originals, ids, times;
+    std::vector<std::size_t> left;  // those whose ids are looked up
+    Ids left_originals, left_ids;
   };
+  std::size_t num_types() const { return src_type_ == dst_type_ ? 1 : 2; }
+  int type_of(std::size_t entry) const { return entry == 0 ? src_type_ : dst_type_; }
+  static KnownLinks known_links(const Dataset& dataset, const LinkList& list);
+  void ask_links();
+  void take_ids_of_links();
+  void ask_ids_left(std::size_t number);
   bool triplet() const { return options_.negatives.mode == NegativeMode::kTriplet; }
   bool labelled() const;
   void check() const;
@@ -60,8 +69,9 @@ class LinkFields : public SeedFields {
   std::optional<NegativeDraws> negatives_;
 
   // What follows is of the batch under way.
+  PeerIds peer_ids_;
   LinkList::Positions positions_;
-  Ids link_sources_, link_destinations_;  // dataset ids of the links' ends
+  SplitEntries links_;  // where the list lies in ranges
   ExcludedEdges excluded_;
   NegativeDraws::Negatives drawn_;
   Ids sources_, destinations_;              // original ids, negatives behind the links

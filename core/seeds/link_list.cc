@@ -30,8 +30,17 @@ void check_links(const DatasetMeta& meta, int edge_type, std::span<const std::in
 
 LinkList::LinkList(std::span<const std::int64_t> pairs, LinkListOptions options)
     : pairs_(pairs), options_(std::move(options)) {
-  require_valid(!pairs_.empty(), "the list of links is empty; name a split or pairs with at least one link");
+  require_links();
   if (has_labels()) smallest_label_ = *std::ranges::min_element(options_.labels);
+}
+
+LinkList::LinkList(LinksInRanges split, LinkListOptions options)
+    : split_(std::move(split)), options_(std::move(options)), smallest_label_(split_->smallest_label) {
+  require_links();
+}
+
+void LinkList::require_links() const {
+  require_valid(size() > 0, "the list of links is empty; name a split or pairs with at least one link");
 }
 
 void LinkList::links(const BatchKey& key, Positions& out) const {
@@ -40,6 +49,7 @@ void LinkList::links(const BatchKey& key, Positions& out) const {
   const auto count = static_cast<std::size_t>(key.count);
   std::vector<std::int64_t>& index = out.input_id;
   order.take_entries(key, out.expected, out.ahead, index);
+  if (in_ranges()) return;
   out.sources.resize(count);
   out.destinations.resize(count);
   out.labels.resize(has_labels() ? count : 0);

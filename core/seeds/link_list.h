@@ -3,8 +3,10 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <ranges>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/batch/batch_key.h"
@@ -21,23 +23,38 @@ struct LinkListOptions {
   std::filesystem::path file = {};  // of the pairs, where they are a file's; named in errors
 };
 
+/// LinksInRanges are an edge split whose entries lie in ranges at the partitions (SplitInRanges).
+struct LinksInRanges {
+  std::string name;
+  std::int64_t size = 0;
+  bool has_labels = false, has_times = false;
+  std::int64_t smallest_label = 0;
+};
+
 class LinkList {
  public:
   /// `pairs` [2P] are source and destination of each link, original ids; they must outlive the list. Throws
   /// kInvalid for an empty list.
   LinkList(std::span<const std::int64_t> pairs, LinkListOptions options);
+  /// Knows positions alone. Throws kInvalid for an empty list.
+  LinkList(LinksInRanges split, LinkListOptions options);
   /// A container that dies with the expression would leave the list a view of freed memory.
   template <std::ranges::range Pairs>
   requires(!std::ranges::borrowed_range<Pairs>) LinkList(Pairs&& temporary_pairs, LinkListOptions options)
   = delete;
 
-  std::int64_t size() const { return static_cast<std::int64_t>(pairs_.size() / 2); }
+  std::int64_t size() const {
+    return in_ranges() ? split_->size : static_cast<std::int64_t>(pairs_.size() / 2);
+  }
+  /// Returns whether links() gives input_id alone, the positions of split(), and pairs() are none.
+  bool in_ranges() const { return split_.has_value(); }
+  const std::string& split() const { return split_->name; }
   int edge_type() const { return options_.edge_type; }
   /// Returns source and destination of each link, in the original order.
   std::span<const std::int64_t> pairs() const { return pairs_; }
   const std::filesystem::path& file() const { return options_.file; }
-  bool has_labels() const { return !options_.labels.empty(); }
-  bool has_times() const { return !options_.times.empty(); }
+  bool has_labels() const { return in_ranges() ? split_->has_labels : !options_.labels.empty(); }
+  bool has_times() const { return in_ranges() ? split_->has_times : !options_.times.empty(); }
   /// Returns the smallest of all labels; 0 where the list has none.
   std::int64_t smallest_label() const { return smallest_label_; }
 
@@ -55,7 +72,9 @@ class LinkList {
   void expect(const BatchKey& key, Positions& out) const;
 
  private:
+  void require_links() const;
   std::span<const std::int64_t> pairs_;
+  std::optional<LinksInRanges> split_;
   LinkListOptions options_;
   std::int64_t smallest_label_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/sampler/peer_ids.h"
 #include "core/seeds/packed_arrays.h"
 
 namespace hopfeed {
@@ -24,6 +25,8 @@ LinkSet::LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input) 
   given_ = input.pairs || !input.labels.empty() || !input.times.empty();
   if (input.pairs) {
     take_pairs(dataset.meta(), edge_type, input);
+  } else if (!dataset.has_all_ids()) {
+    take_ranges(dataset, edge_type, input.split);
   } else {
     const LinkSplit split = dataset.edge_split(edge_type, input.split);
     pairs_ = split.pairs;
@@ -43,6 +46,26 @@ LinkSet::LinkSet(const DatasetMeta& meta, int edge_type, const LinkInput& input)
                             input.split, marked("links")));
   take_pairs(meta, edge_type, input);
   take_labels_and_times(input);
+}
+
+void LinkSet::take_ranges(const Dataset& dataset, int edge_type, const std::string& name) {
+  const SplitMeta split = find_split(dataset, Store::kEdge, edge_type, name);
+  if (!given_) {
+    in_ranges_ = {.name = name,
+                  .size = split.count,
+                  .has_labels = split.has_labels,
+                  .has_times = split.has_times,
+                  .smallest_label = split.smallest_label};
+    return;
+  }
+  SplitEntries all = whole_split(dataset, Store::kEdge, edge_type, name);
+  for (std::size_t i = 0; i < all.originals.size(); ++i)
+    own_pairs_.insert(own_pairs_.end(), {all.originals[i], all.destination_originals[i]});
+  own_labels_ = std::move(all.labels);
+  own_times_ = std::move(all.times);
+  pairs_ = own_pairs_;
+  labels_ = own_labels_;
+  times_ = own_times_;
 }
 
 void LinkSet::take_pairs(const DatasetMeta& meta, int edge_type, const LinkInput& input) {
@@ -98,6 +121,7 @@ void LinkSet::check(const DatasetMeta& meta, int edge_type) const {
 }
 
 LinkList LinkSet::list(const ListOptions& options) const& {
+  if (in_ranges_) return LinkList(*in_ranges_, {.edge_type = options.edge_type, .shuffle = options.shuffle});
   return LinkList(pairs_, {.edge_type = options.edge_type,
                            .shuffle = options.shuffle,
                            .labels = labels_,

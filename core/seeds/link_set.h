@@ -23,9 +23,10 @@ struct LinkInput {
 
 class LinkSet {
  public:
-  /// `dataset` must outlive the set. Throws kInvalid naming the link, the end or the length that cannot be,
-  /// kNotFound for a split that is not there. The links of a split are checked where they are read
-  /// (check_links).
+  /// `dataset` must outlive the set. A split that lies in ranges at the partitions stays there; with labels
+  /// or times given beside it all of it is asked for. Throws kInvalid naming the link, the end or the length
+  /// that cannot be, kNotFound for a split that is not there. The links of a split are checked where they are
+  /// read (check_links).
   LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input);
   /// Makes the set of pairs that are given, where the dataset is not at hand: equal to the one made with it,
   /// with the same pack and errors. Throws kUnsupported besides, for what goes with a split, whose links only
@@ -51,12 +52,14 @@ class LinkSet {
   LinkList list(const ListOptions& options) const&& = delete;  // of a set that is gone with the expression
 
  private:
+  void take_ranges(const Dataset& dataset, int edge_type, const std::string& split);
   void take_pairs(const DatasetMeta& meta, int edge_type, const LinkInput& input);
   void take_labels_and_times(const LinkInput& input);
 
   std::vector<std::int64_t> own_pairs_, own_labels_, own_times_;
   std::span<const std::int64_t> pairs_, labels_, times_;
-  std::filesystem::path file_;  // of the split's pairs
+  std::optional<LinksInRanges> in_ranges_;  // in place of the pairs
+  std::filesystem::path file_;              // of the split's pairs
   bool given_ = false;
 };
 

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/draws/negative_rule.h"
+#include "core/sampler/peer_ids.h"
 #include "core/seeds/edge_lookup.h"
 
 namespace hopfeed {
@@ -35,7 +37,7 @@ Place place_of(Whole at, std::int64_t count, const Weight& weight) {
 }  // namespace
 
 NegativeDraws::NegativeDraws(const Dataset& dataset, int edge_type, const BatchOptions& options,
-                             std::span<const std::int64_t> links)
+                             KnownLinks links)
     : dataset_(dataset),
       edge_type_(edge_type),
       src_type_(dataset.csc(edge_type).src_type),
@@ -55,8 +57,7 @@ NegativeDraws::NegativeDraws(const Dataset& dataset, int edge_type, const BatchO
                      .by_time = dst_by_time_}) {
   if (!options_.strict) return;
   edges_.emplace(dataset, edge_type);
-  links_ = KnownLinks(links);
-  if (binary()) marks_.resize(static_cast<std::size_t>(src_.count()));
+  links_ = std::move(links);
 }
 
 std::size_t NegativeDraws::bytes() const {
@@ -148,10 +149,16 @@ void NegativeDraws::draw_together(const Links& links, Negatives& out) {
 }
 
 std::vector<char> NegativeDraws::taken(std::span<const Pair> pairs) const {
+  std::vector<std::int64_t> sources, destinations;
+  for (const Pair& pair : pairs) sources.push_back(pair.source), destinations.push_back(pair.destination);
+  std::vector<std::int64_t> source_ids(pairs.size()), destination_ids(pairs.size());
+  PeerIds ids(dataset_);
+  ids.ask_dataset_ids(src_type_, sources, source_ids);
+  ids.ask_dataset_ids(dst_type_, destinations, destination_ids);
+  ids.take();
   std::vector<EdgeLookup::Edge> edges;
-  for (const Pair& pair : pairs)
-    edges.push_back({.source = dataset_.dataset_id(src_type_, pair.source),
-                     .destination = dataset_.dataset_id(dst_type_, pair.destination)});
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    edges.push_back({.source = source_ids[i], .destination = destination_ids[i]});
   std::vector<char> result = EdgeLookup(dataset_, *edges_).contain(edges);
   for (std::size_t i = 0; i < pairs.size(); ++i)
     result[i] = result[i] || links_.contains(pairs[i].source, pairs[i].destination);
@@ -220,7 +227,7 @@ std::int64_t NegativeDraws::source_left(const Draw& draw, std::int64_t destinati
 
 // Column by column: a destination weighs as much as it does itself times the sources that are left to it.
 NegativeDraws::Pair NegativeDraws::scan_pairs(const Draw& draw) {
-  std::fill(marks_.begin(), marks_.end(), false);  // an error may have left some
+  marks_.assign(static_cast<std::size_t>(src_.count()), false);
   const auto column = [&](std::int64_t i) {
     const std::int64_t v = dst_.node(i);
     const std::uint64_t weight = dst_.weight(v);

@@ -22,12 +22,11 @@ namespace hopfeed {
 
 class NegativeDraws {
  public:
-  /// Strict negatives are none of the pairs `links` [2P] (source, destination, ...; ids in range) either.
+  /// Strict negatives are none of `links` either.
   /// `dataset` must outlive it. Holds tables of the graph's size where negatives are drawn by weight or by
   /// time, and 18 bytes for each of `links` where they are strict. Throws kNotFound and kInvalid for weights
   /// and times that are not there or cannot be drawn by.
-  NegativeDraws(const Dataset& dataset, int edge_type, const BatchOptions& options,
-                std::span<const std::int64_t> links = {});
+  NegativeDraws(const Dataset& dataset, int edge_type, const BatchOptions& options, KnownLinks links = {});
 
   /// Links are those of a batch, which covers the positions of its key.
   struct Links {
@@ -41,7 +40,8 @@ class NegativeDraws {
     std::vector<std::int64_t> destinations;  // [N]
     std::int64_t retries = 0;                // draws that were thrown away
   };
-  /// Draws into reused memory, and allocates nothing else. Throws kInvalid where a link has no negative that
+  /// Draws into reused memory. Allocates nothing else, but for a bit for each source of the graph once a pair
+  /// that is strict is found by no draw. Throws kInvalid where a link has no negative that
   /// could be, kCorrupt naming file and row where the graph is damaged.
   void draw(const Links& links, Negatives& out);
   /// Returns the bytes of all that it holds, from the start on.
@@ -89,7 +89,7 @@ class NegativeDraws {
   const NegativeNodes src_, dst_;
   std::optional<EdgeMembership> edges_;  // of strict negatives, and these too:
   KnownLinks links_;
-  std::vector<bool> marks_;  // sources that a destination is not drawn with
+  std::vector<bool> marks_;  // sources that a destination is not drawn with; empty until scan_pairs()
 };
 
 }  // namespace hopfeed

@@ -10,6 +10,7 @@
 #include "core/dataset/alias_table.h"
 #include "core/dataset/attr_value.h"
 #include "core/draws/negative_rule.h"
+#include "core/sampler/peer_ids.h"
 #include "core/sampler/peer_rows.h"
 
 namespace hopfeed {
@@ -26,9 +27,10 @@ std::vector<AliasEntry> table_of(const Dataset& dataset, int node_type, const st
   };
   std::vector<double> weights(static_cast<std::size_t>(dataset.num_nodes(node_type)));
   const auto read = [&]<class T>(T) {
-    for (std::size_t v = 0; v < weights.size(); ++v)
-      weights[v] = static_cast<double>(
-          attr_value<T>(attr, dataset.dataset_id(node_type, static_cast<std::int64_t>(v))));
+    for_all_dataset_ids(dataset, node_type, [&](std::int64_t first, std::span<const std::int64_t> ids) {
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        weights[static_cast<std::size_t>(first) + i] = static_cast<double>(attr_value<T>(attr, ids[i]));
+    });
   };
   if (!is_scalar(attr)) refuse("it is not one number per node");
   switch (attr.type) {

@@ -16,7 +16,7 @@ namespace hopfeed {
 namespace field = batch_field;
 
 NodeFields::NodeFields(const Dataset& dataset, const NodeList& list, const BatchOptions& options)
-    : dataset_(dataset), list_(list), timed_(!options.time.empty()) {
+    : dataset_(dataset), list_(list), timed_(!options.time.empty()), peer_ids_(dataset) {
   require_valid(!options.link.on(), "the options ask for links as seeds, and nodes are given; give links");
   const std::string& seed_time = options.seed_time.empty() ? options.time : options.seed_time;
   const NodeTypeMeta& type = dataset.meta().node_types[static_cast<std::size_t>(list.node_type())];
@@ -41,8 +41,15 @@ NodeFields::NodeFields(const Dataset& dataset, const NodeList& list, const Batch
 
 std::span<const TypedSeeds> NodeFields::seeds(const BatchKey& key) {
   list_.seeds(key, positions_);
-  ids_.resize(positions_.original_id.size());
-  dataset_.dataset_ids(list_.node_type(), positions_.original_id, ids_);
+  if (list_.in_ranges()) {
+    peer_ids_.ask_split(Store::kNode, list_.node_type(), list_.split(), positions_.input_id, entries_);
+    peer_ids_.take();
+    ids_ = entries_.ids;
+  } else {
+    ids_.resize(positions_.original_id.size());
+    peer_ids_.ask_dataset_ids(list_.node_type(), positions_.original_id, ids_);
+    peer_ids_.take();
+  }
   if (list_.has_times()) {
     times_ = positions_.times;
   } else if (!time_.empty()) {
@@ -80,13 +87,14 @@ void NodeFields::write(const Sample& sample, const SeedArrays& at, BlockWriter& 
 std::size_t NodeFields::bytes() const {
   std::size_t numbers = 0;
   for (const std::vector<std::int64_t>* list :
-       {&positions_.input_id, &positions_.original_id, &positions_.times, &positions_.ahead, &ids_, &times_})
+       {&positions_.input_id, &positions_.original_id, &positions_.times, &positions_.ahead, &ids_, &times_,
+        &entries_.originals, &entries_.ids})
     numbers += list->capacity();
   return numbers * sizeof(std::int64_t);
 }
 
 std::size_t NodeFields::scratch_bytes(std::int64_t positions) const {
-  return 12 * sizeof(std::int64_t) * static_cast<std::size_t>(positions);  // six vectors that grew
+  return 16 * sizeof(std::int64_t) * static_cast<std::size_t>(positions);  // eight vectors that grew
 }
 
 }  // namespace hopfeed

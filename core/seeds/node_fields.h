@@ -6,6 +6,7 @@
 
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
+#include "core/sampler/peer_ids.h"
 #include "core/seeds/node_list.h"
 #include "core/seeds/seed_fields.h"
 
@@ -35,7 +36,9 @@ class NodeFields : public SeedFields {
   const NodeList& list_;
   const bool timed_;  // the options name a time
   std::string time_;  // attribute of the seeds' type, where the list brings no times of its own
+  PeerIds peer_ids_;
   NodeList::Positions positions_;
+  SplitEntries entries_;  // where the list lies in ranges
   std::vector<std::int64_t> ids_, times_;
   TypedSeeds seeds_;
 };

@@ -2,6 +2,7 @@
 #include "core/seeds/node_list.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/draws/epoch_order.h"
@@ -12,9 +13,16 @@ namespace hopfeed {
 
 NodeList::NodeList(std::span<const std::int64_t> original_ids, NodeListOptions options)
     : ids_(original_ids), options_(options) {
-  if (ids_.empty())
-    throw Error(ErrorCode::kInvalid,
-                "the list of seeds is empty; name a split or seeds with at least one node");
+  require_seeds();
+}
+
+NodeList::NodeList(SplitInRanges split, NodeListOptions options)
+    : split_(std::move(split)), options_(options) {
+  require_seeds();
+}
+
+void NodeList::require_seeds() const {
+  require_valid(size() > 0, "the list of seeds is empty; name a split or seeds with at least one node");
 }
 
 void NodeList::seeds(const BatchKey& key, Positions& out) const {
@@ -27,6 +35,8 @@ void NodeList::seeds(const BatchKey& key, Positions& out) const {
   } else {
     order.take_entries(key, out.expected, out.ahead, index);
   }
+  out.original_id.clear();
+  if (in_ranges()) return;
   out.original_id.resize(index.size());
   for (std::size_t i = 0; i < index.size(); ++i) out.original_id[i] = ids_[index[i]];
   out.times.resize(has_times() ? index.size() : 0);

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/dataset/alias_table.h"
+#include "core/sampler/peer_ids.h"
 #include "core/seeds/packed_arrays.h"
 
 namespace hopfeed {
@@ -78,9 +79,18 @@ int seed_node_type(const DatasetMeta& meta, const std::string& name) {
 
 NodeSet::NodeSet(const Dataset& dataset, int node_type, const NodeInput& input) {
   check_exclusive(input);
-  const bool whole = input.ids || input.mask;
-  take(dataset.meta().node_types[static_cast<std::size_t>(node_type)], input,
-       whole ? std::span<const std::int64_t>() : dataset.split(node_type, input.split));
+  const NodeTypeMeta& type = dataset.meta().node_types[static_cast<std::size_t>(node_type)];
+  if (input.ids || input.mask) {
+    take(type, input, {});
+  } else if (dataset.has_all_ids()) {
+    take(type, input, dataset.split(node_type, input.split));
+  } else if (input.times.empty() && input.weights.empty()) {
+    in_ranges_ = {.name = input.split,
+                  .size = find_split(dataset, Store::kNode, node_type, input.split).count};
+  } else {
+    split_ids_ = whole_split(dataset, Store::kNode, node_type, input.split).originals;
+    take(type, input, split_ids_);
+  }
 }
 
 NodeSet::NodeSet(const DatasetMeta& meta, int node_type, const NodeInput& input) {
@@ -154,6 +164,7 @@ NodeList NodeSet::list(const ListOptions& options) const& {
                 "seeds with weights are drawn anew in each epoch, so they have no order to keep; leave out "
                 "the weights, "
                 "or shuffle");
+  if (in_ranges_) return NodeList(*in_ranges_, {.node_type = options.node_type, .shuffle = options.shuffle});
   return NodeList(ids_, {.node_type = options.node_type,
                          .shuffle = options.shuffle,
                          .times = times_,

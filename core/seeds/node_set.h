@@ -30,8 +30,9 @@ struct NodeInput {
 
 class NodeSet {
  public:
-  /// `dataset` must outlive the set. Throws kInvalid naming the seed, the length or the weight that cannot
-  /// be, kNotFound for a split that is not there.
+  /// `dataset` must outlive the set. A split that lies in ranges at the partitions stays there; with times or
+  /// weights of its seeds all of it is asked for. Throws kInvalid naming the seed, the length or the weight
+  /// that cannot be, kNotFound for a split that is not there.
   NodeSet(const Dataset& dataset, int node_type, const NodeInput& input);
   /// Makes the set of seeds that are given whole (ids or a mask), where the dataset is not at hand: equal to
   /// the one made with it, with the same pack and errors. Throws kUnsupported besides, for what goes with a
@@ -55,16 +56,16 @@ class NodeSet {
   /// Returns a list that views this set. Throws kInvalid for weights without a shuffle.
   NodeList list(const ListOptions& options) const&;
   NodeList list(const ListOptions& options) const&& = delete;  // of a set that is gone with the expression
-  std::span<const std::int64_t> ids() const { return ids_; }
 
  private:
   /// Takes the input; `split` is the nodes of input.split, where neither ids nor a mask are given.
   void take(const NodeTypeMeta& type, const NodeInput& input, std::span<const std::int64_t> split);
 
-  std::vector<std::int64_t> own_ids_, own_times_;
+  std::vector<std::int64_t> own_ids_, split_ids_, own_times_;
   std::vector<AliasEntry> own_weights_;
   std::span<const std::int64_t> ids_, times_;
   std::span<const AliasEntry> weights_;
+  std::optional<SplitInRanges> in_ranges_;  // in place of ids_
   bool named_by_node_ = false, given_ = false;
 };
 

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/dataset/attr_value.h"
+#include "core/sampler/peer_ids.h"
 
 namespace hopfeed {
 namespace {
@@ -38,20 +38,16 @@ AttrView node_times(const Dataset& dataset, int node_type, const std::string& ti
 // Front to back in the dataset's order, which nothing has to look up.
 NodesByTime::NodesByTime(const Dataset& dataset, int node_type, const std::string& time)
     : dataset_(dataset), node_type_(node_type), times_(dataset, node_type, time) {
-  constexpr std::int64_t kChunk = 4'096;
   const std::int64_t count = dataset.num_nodes(node_type);
   nodes_.reserve(static_cast<std::size_t>(count));
-  std::vector<std::int64_t> ids(kChunk), originals(kChunk);
-  for (std::int64_t begin = 0; begin < count; begin += kChunk) {
-    const auto some = static_cast<std::size_t>(std::min(kChunk, count - begin));
-    std::iota(ids.begin(), ids.end(), begin);
-    dataset.original_ids(node_type, std::span(ids).first(some), originals.data());
-    for (std::size_t i = 0; i < some; ++i) {
+  for_all_original_ids(dataset, node_type, [&](std::int64_t first, std::span<const std::int64_t> originals) {
+    for (std::size_t i = 0; i < originals.size(); ++i) {
       std::int64_t id = originals[i];
-      if (id < 0 || id >= count) id = dataset.checked_original_id(node_type, ids[i]);  // throws
-      nodes_.push_back({.time = attr_value<std::int64_t>(times_.view(), ids[i]), .id = id});
+      const std::int64_t dataset_id = first + static_cast<std::int64_t>(i);
+      if (id < 0 || id >= count) id = dataset.checked_original_id(node_type, dataset_id);  // throws
+      nodes_.push_back({.time = attr_value<std::int64_t>(times_.view(), dataset_id), .id = id});
     }
-  }
+  });
   std::ranges::sort(nodes_);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/sampler/peer_ids.h"
 
 namespace hopfeed {
 namespace {
@@ -66,8 +67,7 @@ std::vector<std::int64_t> split_positions(std::span<const int> partitions, int n
 }
 
 std::vector<int> partitions_of(const Dataset& dataset, int node_type, std::span<const std::int64_t> nodes) {
-  std::vector<std::int64_t> ids(nodes.size());
-  dataset.dataset_ids(node_type, nodes, ids);
+  const std::vector<std::int64_t> ids = dataset_ids_of_all(dataset, node_type, nodes);
   std::vector<int> partitions;
   partitions.reserve(ids.size());
   const auto& offsets = dataset.meta().node_types[static_cast<std::size_t>(node_type)].partition_offsets;

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/parallel_ranges.h"
 #include "core/dataset/dataset_meta.h"
+#include "core/dataset/inverse_ids.h"
 #include "partition_tool/hotness/hotness.h"
 #include "partition_tool/hotness/presample.h"
 
@@ -41,7 +42,6 @@ class MappedGraph {
   }
 
  private:
-  void invert(int type);
   void add_edges(int edge_type);
 
   const Dataset& dataset_;
@@ -55,7 +55,7 @@ class MappedGraph {
 MappedGraph::MappedGraph(const Dataset& dataset, int seed_type, std::span<const std::int64_t> seeds)
     : dataset_(dataset) {
   for (int t = 0; t < dataset.num_node_types(); ++t) {
-    invert(t);
+    original_.push_back(inverse_ids(dataset, t));
     first_.push_back(first_.back() + dataset.num_nodes(t));
   }
   graph_.num_nodes = first_.back();
@@ -67,18 +67,6 @@ MappedGraph::MappedGraph(const Dataset& dataset, int seed_type, std::span<const 
   else
     for (std::size_t i = 0; i < seeds.size(); ++i) train_[i] = first_[seed_type] + seeds[i];
   graph_.train = train_;
-}
-
-void MappedGraph::invert(int type) {
-  std::vector<std::int64_t>& original = original_.emplace_back(dataset_.num_nodes(type), -1);
-  for (std::int64_t v = 0; v < std::ssize(original); ++v) original[dataset_.dataset_id(type, v)] = v;
-  for (std::size_t id = 0; id < original.size(); ++id) {
-    if (original[id] < 0)
-      throw Error(
-          ErrorCode::kCorrupt,
-          fmt::format("{}: no node has dataset id {}; run hopfeed-partition verify",
-                      (dataset_.folder() / new_ids_path(dataset_.meta().node_types[type])).string(), id));
-  }
 }
 
 void MappedGraph::add_edges(int edge_type) {

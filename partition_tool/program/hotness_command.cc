@@ -98,9 +98,12 @@ void order_dataset(const OrderOptions& options) {
   cut.batch_size = hotness.batch_size;
   cut.edges_cut = 0;
   cut.policy = options.policy;
-  DatasetBuildResult result = build_dataset(
-      writer, graph, orders, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
-      bars.progress());
+  DatasetBuildResult result = build_dataset(writer, graph, orders,
+                                            {.cut = cut,
+                                             .made_by = options.command_line,
+                                             .threads = options.threads,
+                                             .sharded_ids = meta.sharded_ids},
+                                            bars.progress());
   require_same_content(options.input, meta, result.meta);
   if (meta.has_halos()) write_halos_of(writer, result.meta, bars);
   writer.commit(result.meta);

@@ -100,7 +100,10 @@ template <class Options>
 void run_make(Choices& choices, Options& options, RawGraph (*import)(const Options&, const Progress&)) {
   options.keep_edge_ids = !choices.make.no_edge_ids;
   options.threads = choices.make.threads;
-  make_dataset(choices.make, [&](const Progress& progress) { return import(options, progress); });
+  make_dataset(choices.make, [&](const Progress& progress, const TellMemory& tell) {
+    options.tell_memory = tell;
+    return import(options, progress);
+  });
 }
 
 /// Does so where the command is chosen.
@@ -293,6 +296,11 @@ void add_partition(CommandLine& line, Choices& choices) {
       "1: each partition gets copies of the rows and attributes of the nodes elsewhere that its own "
       "rows have edges from, so that its machine asks others less; 0: none",
       {.min = 0, .max = 1});
+  command.option(
+      "--ids", options.ids,
+      "replicated: every machine has the ids of all nodes and all splits; sharded: a share of them, "
+      "and asks for others; auto: sharded from 100 million nodes of a type on",
+      {.one_of = {"auto", "replicated", "sharded"}});
   add_cut_options(command, options,
                   "metis: few edges cut, training nodes balanced; random: nodes dealt evenly");
   add_by_id_flag(command, options.by_id);

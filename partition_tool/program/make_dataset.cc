@@ -54,7 +54,7 @@ void write_halos_of(DatasetWriter& writer, DatasetMeta& meta, Bars& bars) {
 }
 
 nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResult& result,
-                              const DatasetTimes& times) {
+                              const DatasetCost& cost) {
   const DatasetMeta& meta = result.meta;
   std::int64_t num_nodes = 0, num_edges = 0;
   nlohmann::json node_types = nlohmann::json::object(), edge_types = nlohmann::json::object();
@@ -64,6 +64,7 @@ nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResul
                              {"classes", node.num_classes},
                              {"splits", node.splits},
                              {"halo_nodes", node.halo_nodes},
+                             {"remote_sources", node.remote_sources},
                              {"partition_offsets", node.partition_offsets}};
   }
   for (const EdgeTypeMeta& edge : meta.edge_types) {
@@ -78,7 +79,7 @@ nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResul
       "{}: {} nodes{}, {} edges{}, {} classes, {} partition{}, {} edges cut, fingerprint {} ({:.1f} s)\n",
       folder, num_nodes, of_types(meta.node_types.size()), num_edges, of_types(meta.edge_types.size()),
       node.num_classes, meta.partitions, meta.partitions == 1 ? "" : "s", meta.cut.edges_cut,
-      meta.fingerprint, times.seconds);
+      meta.fingerprint, cost.seconds);
   for (const auto& [attr, count] : result.nonfinite)
     fmt::print(stderr, "hopfeed-partition: warning: attribute {} has {} values that are NaN or infinite\n",
                attr, count);
@@ -89,6 +90,7 @@ nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResul
           {"classes", node.num_classes},
           {"splits", node.splits},
           {"partitions", meta.partitions},
+          {"ids", meta.sharded_ids ? "sharded" : "replicated"},
           {"partition_offsets", node.partition_offsets},
           {"node_types", node_types},
           {"edge_types", edge_types},
@@ -97,17 +99,19 @@ nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResul
           {"metis_degree", meta.cut.metis_degree},
           {"fingerprint", meta.fingerprint},
           {"nonfinite", result.nonfinite},
-          {"seconds", times.seconds},
-          {"cut_seconds", times.cut_seconds}};
+          {"memory_bytes", cost.memory_bytes},
+          {"seconds", cost.seconds},
+          {"cut_seconds", cost.cut_seconds}};
 }
 
-void make_dataset(const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import) {
+void make_dataset(const MakeOptions& options, const Import& import) {
   const auto begin = std::chrono::steady_clock::now();
   const HotnessOptions hotness = hotness_options(options);
   JsonReport json(options.json);
   DatasetWriter writer(options.folder, {.overwrite = options.overwrite});
   Bars bars;
-  RawGraph graph = import(bars.progress());
+  MemoryTold told(bars);
+  RawGraph graph = import(bars.progress(), told.teller());
   bars.finish();
   for (const std::string& note : graph.notes) fmt::print("{}\n", note);
   for (const std::string& line : repeated_ids(graph))
@@ -121,7 +125,8 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
                                                 bars);
   json.write(report_dataset(
       options.folder, result,
-      {.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()}));
+      {.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+       .memory_bytes = told.bytes()}));
 }
 
 }  // namespace hopfeed

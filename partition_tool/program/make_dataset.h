@@ -7,6 +7,7 @@
 #include <string>
 
 #include "partition_tool/dataset_build.h"
+#include "partition_tool/graph_memory.h"
 #include "partition_tool/hotness/hotness.h"
 #include "partition_tool/program/tool.h"
 #include "partition_tool/raw_graph.h"
@@ -30,8 +31,10 @@ struct MakeOptions : WriteOptions {
   bool reject_nonfinite = false;
 };
 
+/// Imports a graph, and tells before what memory it wants.
+using Import = std::function<RawGraph(const Progress& progress, const TellMemory& tell)>;
 /// Runs `import`, then the shared stage, into a dataset of one partition.
-void make_dataset(const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import);
+void make_dataset(const MakeOptions& options, const Import& import);
 
 /// Checks --fanouts and --batch-size; what was not given is taken from `defaults`.
 HotnessOptions hotness_options(const WriteOptions& options, const HotnessOptions& defaults = {});
@@ -50,13 +53,15 @@ DatasetBuildResult write_whole(DatasetWriter& writer, const RawGraph& graph, con
 /// Calls write_halos() with a bar.
 void write_halos_of(DatasetWriter& writer, DatasetMeta& meta, Bars& bars);
 
-struct DatasetTimes {
-  double seconds = 0;      // all of it
-  double cut_seconds = 0;  // of the partitioner alone
+/// A DatasetCost is what making a dataset took.
+struct DatasetCost {
+  double seconds = 0;              // all of it
+  double cut_seconds = 0;          // of the partitioner alone
+  std::uint64_t memory_bytes = 0;  // about, as it was told before; 0: it was not
 };
 
 /// Says what was written on stdout; returns the same for the report.
 nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResult& result,
-                              const DatasetTimes& times);
+                              const DatasetCost& cost);
 
 }  // namespace hopfeed

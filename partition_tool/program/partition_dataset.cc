@@ -3,15 +3,53 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/saturating.h"
+#include "partition_tool/graph_memory.h"
 #include "partition_tool/node_order.h"
+#include "partition_tool/partition_limits.h"
 #include "partition_tool/read_dataset.h"
+#include "partition_tool/undirected_graph.h"
 
 namespace hopfeed {
+namespace {
+
+bool shards_ids(const CutOptions& options, const DatasetMeta& input) {
+  if (options.ids == "sharded" && options.parts == 1)
+    throw Error(ErrorCode::kInvalid,
+                "--ids sharded deals ids out to partitions, and --parts 1 makes one; leave one of them out");
+  if (options.ids != "auto") return options.ids == "sharded";
+  return options.parts > 1 && std::ranges::any_of(input.node_types, [](const NodeTypeMeta& node) {
+           return node.count >= kShardedIdsNodes;
+         });
+}
+
+/// METIS is given as much of the graph as there is memory for (cut_nodes.h); all else it takes to cut at all.
+MemoryWish wish_of(const CutOptions& options, const DatasetMeta& meta) {
+  const GraphCounts counts = counts_of(meta);
+  std::int64_t nodes = 0, directed = 0;
+  for (const std::int64_t count : counts.nodes) nodes += count;
+  for (const GraphCounts::Edges& edges : counts.edges) directed += 2 * edges.count;
+  if (options.metis_degree.value_or(0) > 0)
+    directed = std::min(directed, saturating_product(nodes, *options.metis_degree));
+  const std::uint64_t least = partition_bytes(counts, static_cast<int>(options.parts)),
+                      of_metis = options.method == "metis" && options.parts > 1
+                                     ? rows_bytes(counts) + metis_bytes(nodes, directed)
+                                     : 0;
+  return {
+      .what = "cutting " + options.input,
+      .knobs =
+          "use a machine with more, or import the graph as tables with --parts, which keeps to its --memory",
+      .bytes = std::max(least, of_metis),
+      .least = least};
+}
+
+}  // namespace
 
 void partition_dataset(const CutOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
@@ -28,16 +66,22 @@ void partition_dataset(const CutOptions& options) {
   if (options.halo > 0 && options.parts == 1)
     throw Error(ErrorCode::kInvalid,
                 "--halo copies nodes along the cut, and --parts 1 cuts nothing; leave one of them out");
+  const bool sharded_ids = shards_ids(options, meta);
+  for (const NodeTypeMeta& node : meta.node_types) require_enough_parts(node.name, node.count, options.parts);
   check_choice(options);
+  if (options.method == "metis" && options.parts > 1) require_metis_nodes(num_nodes);
   const HotnessOptions hotness = input_hotness(options, meta);
   JsonReport json(options.json);
   DatasetWriter writer(options.folder, {.overwrite = options.overwrite});
   Bars bars;
+  MemoryTold told(bars);
+  want_memory(told.teller(), wish_of(options, meta));
   RawGraph graph = read_dataset(input, options.threads, bars.progress());
   for (RawEdges& edges : graph.edges) edges.by_id |= options.by_id;
   const int parts = static_cast<int>(options.parts);
   const NodeCut nodes = cut_nodes(graph, options, parts, options.threads, bars);
   require_no_empty_partition(nodes.partition_of, parts);
+  require_rows_fit(graph, nodes.partition_of, parts);
   const std::vector<NodeOrder> orders =
       order_nodes(graph, nodes.partition_of, parts, hotness, bars.progress());
   const CutMeta cut{.method = options.method,
@@ -47,7 +91,8 @@ void partition_dataset(const CutOptions& options) {
                     .seed = options.seed,
                     .metis_degree = nodes.metis_degree};
   DatasetBuildResult result = build_dataset(
-      writer, graph, orders, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
+      writer, graph, orders,
+      {.cut = cut, .made_by = options.command_line, .threads = options.threads, .sharded_ids = sharded_ids},
       bars.progress());
   require_same_content(options.input, meta, result.meta);
   if (options.halo > 0) write_halos_of(writer, result.meta, bars);
@@ -61,7 +106,8 @@ void partition_dataset(const CutOptions& options) {
   json.write(report_dataset(
       options.folder, result,
       {.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
-       .cut_seconds = nodes.seconds}));
+       .cut_seconds = nodes.seconds,
+       .memory_bytes = told.bytes()}));
 }
 
 }  // namespace hopfeed

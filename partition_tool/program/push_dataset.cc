@@ -285,7 +285,7 @@ void push_dataset(const PushOptions& options) {
   const auto has_all = [&](const PushTarget& target) {
     return target.partitions.size() == static_cast<std::size_t>(plan.meta.partitions);
   };
-  if (!plan.meta.has_original_ids() && !std::ranges::all_of(plan.targets, has_all))
+  if (!plan.meta.can_be_shared_out() && !std::ranges::all_of(plan.targets, has_all))
     fmt::print(
         stderr,
         "hopfeed-partition: warning: {} was cut by an earlier release, without what a machine that has "

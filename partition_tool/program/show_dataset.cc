@@ -41,13 +41,17 @@ json show_node_type(const DatasetMeta& meta, const NodeTypeMeta& node) {
                  {"splits", node.splits},
                  {"partition_offsets", node.partition_offsets},
                  {"remote_rows", node.remote_rows},
+                 {"remote_sources", node.remote_sources},
+                 {"halo_sources", node.halo_sources},
                  {"halo_nodes", node.halo_nodes}};
   report["attrs"] = show_attrs(node.attrs);
   for (const auto& [name, count] : node.splits) fmt::print("  split {}: {} nodes\n", name, count);
   for (int p = 0; p < meta.partitions; ++p)
-    fmt::print("  partition {}: {} nodes{}{}\n", p, node.partition_offsets[p + 1] - node.partition_offsets[p],
+    fmt::print("  partition {}: {} nodes{}{}{}\n", p,
+               node.partition_offsets[p + 1] - node.partition_offsets[p],
                node.halo_nodes.empty() ? "" : fmt::format(", {} in its halo", node.halo_nodes[p]),
-               node.remote_rows.empty() ? "" : fmt::format(", {} of others ranked", node.remote_rows[p]));
+               node.remote_rows.empty() ? "" : fmt::format(", {} of others ranked", node.remote_rows[p]),
+               node.remote_sources.empty() ? "" : fmt::format(", ids of {} others", node.remote_sources[p]));
   return report;
 }
 
@@ -130,6 +134,9 @@ void show_dataset(const ShowOptions& options) {
   fmt::print("made by: {}\n", meta.made_by);
   fmt::print("cut: {}, {} edges cut; order: hotness for fanouts {} and batch size {}\n", meta.cut.method,
              meta.cut.edges_cut, fmt::join(meta.cut.fanouts, ","), meta.cut.batch_size);
+  if (meta.partitions > 1)
+    fmt::print("ids: {}\n", meta.sharded_ids ? "sharded, each partition has a range of them"
+                                             : "replicated, every machine has all");
   if (meta.cut.metis_degree > 0)
     fmt::print("METIS saw about {} neighbours of each node (--metis-degree)\n", meta.cut.metis_degree);
   json out = {{"dataset", options.folder},
@@ -138,6 +145,7 @@ void show_dataset(const ShowOptions& options) {
               {"fingerprint", meta.fingerprint},
               {"partitions", meta.partitions},
               {"partitions_here", dataset.partitions()},
+              {"ids", meta.sharded_ids ? "sharded" : "replicated"},
               {"cut",
                {{"method", meta.cut.method},
                 {"edges_cut", meta.cut.edges_cut},

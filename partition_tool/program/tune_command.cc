@@ -18,6 +18,7 @@
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
 #include "core/program/json_report.h"
+#include "partition_tool/graph_memory.h"
 #include "partition_tool/hotness/hotness_policy.h"
 #include "partition_tool/program/tool.h"
 #include "partition_tool/program/tune_curves.h"
@@ -236,8 +237,16 @@ void tune(const TuneChoices& choices) {
   const Dataset dataset(choices.folder);
   report.name = dataset.meta().name;
   const TuneJob job = job_of(choices, dataset);
-  if (choices.reader) return tune_reader(choices, dataset, job, json);
   Bars bars;
+  MemoryTold told(bars);
+  const bool traced = choices.evictions || !job.files.empty();
+  want_memory(told.teller(),
+              {.what = "tuning " + choices.folder,
+               .knobs = traced ? "leave out --evictions and --features-from file, or use a machine with more"
+                               : "use a machine with more",
+               .bytes = tune_bytes(counts_of(dataset.meta()), traced ? Traces::kKept : Traces::kNone)});
+  report.memory_bytes = told.bytes();
+  if (choices.reader) return tune_reader(choices, dataset, job, json);
   const TunePass pass = sample_pass(choices, dataset, job, bars);
   report.batches = pass.batches;
   report.epoch_batches = pass.epoch_batches;

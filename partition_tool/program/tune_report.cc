@@ -215,6 +215,7 @@ nlohmann::json tune_json(const TuneReport& report) {
   const TunePoint &chosen = points[report.advice.point], &best = points[report.advice.best];
   return {{"dataset", report.dataset},
           {"name", report.name},
+          {"memory_bytes", report.memory_bytes},
           {"batches", report.batches},
           {"epoch_batches", report.epoch_batches},
           {"machine", machine_json(report.rates)},

@@ -42,6 +42,7 @@ struct TuneReport {
   std::string dataset;                          // folder
   double within = 0;                            // percent of the best epoch
   std::string name;                             // of the dataset
+  std::uint64_t memory_bytes = 0;               // about, that it wanted; told before
   std::int64_t batches = 0, epoch_batches = 0;  // measured, of
   TuneRates rates;
   std::vector<TuneCurve> curves;  // the first is the one that is recommended from

@@ -34,6 +34,8 @@ DatasetMeta parse_draft(const std::string& text) {
   try {
     for (nlohmann::json& node : draft.at("node_types")) {
       add_strides(node);
+      if (draft.contains("ids"))  // how many there are, the shards of ids say
+        node["remote_sources"] = std::vector<std::int64_t>(draft.at("partitions").get<std::size_t>());
       if (node.contains("keys")) node["keys"] = {{"type", node["keys"]}, {"digest", kNoDigest}};
     }
     for (nlohmann::json& edge : draft.at("edge_types")) add_strides(edge);

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/parallel_ranges.h"
 #include "core/batch/nonfinite.h"
+#include "partition_tool/partition_limits.h"
 #include "partition_tool/row_tables.h"
 #include "partition_tool/tables/attr_column.h"
 #include "partition_tool/tables/dataset_draft.h"
@@ -220,6 +221,9 @@ class EdgeShard {
     row_begins_.clear();
     for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
       while (end < count && block_.rows[end] == block_.rows[begin]) ++end;
+      require_row_length(options_.original_ids[static_cast<std::size_t>(block_.rows[begin])],
+                         static_cast<std::int64_t>(end - begin),
+                         {.weights = edge_.weights, .times = edge_.times, .by_id = edge_.has_by_id});
       row_begins_.push_back(begin);
       row_ends_.push_back(end);
       write_rows_until(block_.rows[begin]);

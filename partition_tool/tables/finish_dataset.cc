@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "core/base/mapped_file.h"
 #include "core/base/parallel_ranges.h"
 #include "core/dataset/dataset_writer.h"
+#include "core/dataset/npy.h"
 #include "partition_tool/tables/dataset_draft.h"
 #include "partition_tool/tables/shard_folder.h"
 
@@ -26,14 +28,52 @@ struct ShardFile {
   FileMeta file;
 };
 
-/// All arrays that a dataset of this draft has; labels of links where they are `there`.
+/// The arrays of ids and splits where every machine has all of them; labels of links where they are `there`.
+std::vector<std::string> whole_id_files(const DatasetMeta& meta,
+                                        const std::map<std::string, ShardFile>& there) {
+  std::vector<std::string> files;
+  for (const NodeTypeMeta& node : meta.node_types) {
+    files.push_back(new_ids_path(node));
+    if (meta.partitions > 1) files.push_back(all_original_ids_path(node));
+    for (const auto& [split, count] : node.splits) files.push_back(split_path(node, split));
+  }
+  for (const EdgeTypeMeta& edge : meta.edge_types) {
+    for (const auto& [split, count] : edge.splits) {
+      files.push_back(link_pairs_path(edge, split));
+      if (std::string labels = link_labels_path(edge, split); there.contains(labels))
+        files.push_back(std::move(labels));
+    }
+  }
+  return files;
+}
+
+/// Those of sharded ids, which are made of them.
+std::vector<std::string> sharded_id_files(const DatasetMeta& meta,
+                                          const std::map<std::string, ShardFile>& there) {
+  std::vector<std::string> files;
+  for (int p = 0; p < meta.partitions; ++p) {
+    for (const NodeTypeMeta& node : meta.node_types) {
+      for (const auto path : {new_ids_shard_path, remote_ids_path, id_buckets_path})
+        files.push_back(path(p, node));
+      for (const auto& [split, count] : node.splits) files.push_back(split_shard_path(p, node, split));
+    }
+    for (const EdgeTypeMeta& edge : meta.edge_types) {
+      for (const auto& [split, count] : edge.splits) {
+        files.push_back(link_pairs_shard_path(p, edge, split));
+        if (there.contains(link_labels_path(edge, split)))
+          files.push_back(link_labels_shard_path(p, edge, split));
+      }
+    }
+  }
+  return files;
+}
+
+/// All arrays that a dataset of this draft has.
 std::vector<std::string> wanted_files(const DatasetMeta& meta,
                                       const std::map<std::string, ShardFile>& there) {
-  std::vector<std::string> wanted;
+  std::vector<std::string> wanted =
+      meta.sharded_ids ? sharded_id_files(meta, there) : whole_id_files(meta, there);
   for (const NodeTypeMeta& node : meta.node_types) {
-    wanted.push_back(new_ids_path(node));
-    if (meta.partitions > 1) wanted.push_back(all_original_ids_path(node));
-    for (const auto& [split, count] : node.splits) wanted.push_back(split_path(node, split));
     if (node.has_keys()) wanted.push_back(keys_path(node));
     if (node.keys.type == KeyType::kString) wanted.push_back(key_offsets_path(node));
     for (int p = 0; p < meta.partitions; ++p) {
@@ -44,11 +84,6 @@ std::vector<std::string> wanted_files(const DatasetMeta& meta,
   }
   for (const EdgeTypeMeta& edge : meta.edge_types) {
     for (const std::string& time : edge.times) wanted.push_back(time_bounds_path(edge, time));
-    for (const auto& [split, count] : edge.splits) {
-      wanted.push_back(link_pairs_path(edge, split));
-      if (std::string labels = link_labels_path(edge, split); there.contains(labels))
-        wanted.push_back(std::move(labels));
-    }
     for (int p = 0; p < meta.partitions; ++p) {
       wanted.push_back(rows_path(p, edge));
       wanted.push_back(indices_path(p, edge));
@@ -72,6 +107,7 @@ class Finish {
   FinishResult run() {
     for (const fs::path& shard : options_.shards) add(shard);
     const std::vector<std::string> wanted = wanted_files(meta_, files_);
+    if (meta_.sharded_ids) count_shards_of_ids();
     for (const std::string& path : wanted)
       if (!files_.contains(path)) throw Error(ErrorCode::kNotFound, "no shard has the array " + path);
     const std::set<std::string_view> known(wanted.begin(), wanted.end());
@@ -97,6 +133,27 @@ class Finish {
   }
 
  private:
+  /// Notes in the manifest what only the shards know, and leaves out the arrays that they were made of.
+  void count_shards_of_ids() {
+    const auto open = [&](const std::string& path) {
+      const auto found = files_.find(path);
+      if (found == files_.end()) throw Error(ErrorCode::kNotFound, "no shard has the array " + path);
+      return NpyArray(found->second.shard / path, HugePages::kNever);
+    };
+    for (NodeTypeMeta& node : meta_.node_types)
+      for (int p = 0; p < meta_.partitions; ++p)
+        node.remote_sources[static_cast<std::size_t>(p)] = open(remote_ids_path(p, node)).header().shape[0];
+    for (EdgeTypeMeta& edge : meta_.edge_types) {
+      for (const auto& [split, count] : edge.splits) {
+        if (!files_.contains(link_labels_path(edge, split))) continue;
+        const NpyArray labels = open(link_labels_path(edge, split));
+        const std::span<const std::int64_t> numbers = labels.as<std::int64_t>();
+        edge.smallest_labels[split] = numbers.empty() ? 0 : *std::ranges::min_element(numbers);
+      }
+    }
+    for (const std::string& path : whole_id_files(meta_, files_)) files_.erase(path);
+  }
+
   void add(const fs::path& folder) {
     const Shard shard = ShardFolder::read(folder);
     require_valid(shard.draft == draft_,

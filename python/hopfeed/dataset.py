@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hopfeed import _core
-from hopfeed.errors import CorruptError, InvalidError, NotFoundError
+from hopfeed.errors import CorruptError, InvalidError, NotFoundError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
 
@@ -102,7 +102,8 @@ class Dataset:
         node = self._node(node_type)
         if name not in node["splits"]:
             raise NotFoundError(f"node type '{node['name']}' has no split '{name}'; it has {self.splits(node['name'])}")
-        return self._map(f"splits/{node['name']}/{name}.npy")
+        path = f"splits/{node['name']}/{name}.npy"
+        return self._of_ranges(path)[:, 0] if self._sharded_ids else self._map(path)
 
     def edge_index(self, edge_type: tuple[str, str, str] | None = None) -> Array:
         """All edges, int64 [2, E]: sources and destinations by original id, in the order that they were imported in.
@@ -178,7 +179,25 @@ class Dataset:
         return self._map(f"part-{part:04d}/{path}")
 
     def _new_ids(self, node_type: str) -> Array:
-        return self._map(f"nodes/{node_type}/new_ids.npy")
+        return self._of_ranges(f"ids/{node_type}/new_ids.npy") if self._sharded_ids else self._map(f"nodes/{node_type}/new_ids.npy")
+
+    @property
+    def _sharded_ids(self) -> bool:
+        """Whether each partition has a range of the ids, and of the splits."""
+        return self.meta.get("ids") == "sharded"
+
+    @property
+    def _has_all_ids(self) -> bool:
+        return not self._sharded_ids or all((self.folder / f"part-{part:04d}").is_dir() for part in range(self.num_partitions))
+
+    def _of_ranges(self, path: str) -> Array:
+        """What each partition has a range of, joined when it is first wanted."""
+        if path not in self._arrays:
+            if not self._has_all_ids:
+                raise UnsupportedError(f"ids of {self.folder} are sharded, and some of its partitions lie on other machines, with their ids; do it where "
+                                       "all are, or through machines (hopfeed.distributed)")
+            self._arrays[path] = np.concatenate([self._part(part, path) for part in range(self.num_partitions)])
+        return self._arrays[path]
 
     def __repr__(self) -> str:
         nodes = ", ".join(f"{name}={self.num_nodes(name)}" for name in self.node_types)

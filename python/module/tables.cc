@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@
 #include "partition_tool/tables/dataset_draft.h"
 #include "partition_tool/tables/edge_shard.h"
 #include "partition_tool/tables/finish_dataset.h"
+#include "partition_tool/tables/id_shard.h"
 #include "partition_tool/tables/node_shard.h"
 #include "python/module/signals.h"
 
@@ -126,6 +128,17 @@ void bind_shards(nb::module_& module) {
       nb::sig("def write_column(stream: object, draft: str, kind: str, number: int, name: str, folder: str, "
               "progress: object | None = None) -> None"),
       "Makes the shard of one array that belongs to no partition (partition_tool/tables/column_shard.h).");
+  module.def(
+      "write_id_shard",
+      [](const std::string& draft, int partition, const std::vector<std::string>& shards,
+         const std::string& folder) {
+        const nb::gil_scoped_release released;
+        const std::vector<std::filesystem::path> folders(shards.begin(), shards.end());
+        write_id_shard(parse_draft(draft), partition, folders, folder);
+      },
+      nb::arg("draft"), nb::arg("partition"), nb::arg("shards"), nb::arg("folder"),
+      nb::sig("def write_id_shard(draft: str, partition: int, shards: list[str], folder: str) -> None"),
+      "Makes the shard of a partition's ids, of shards that are there (partition_tool/tables/id_shard.h).");
 }
 
 std::vector<std::uint64_t> hashes_of(ArrowStream& stream, std::uint64_t seed) {

@@ -59,6 +59,29 @@ def test_one_partition_is_that_of_the_oracle(shop: Shop, tmp_path: Path) -> None
     equal_to_oracle(tmp_path / "dataset", arrays(shop.nodes, shop.edges))
 
 
+def test_sharded_ids_are_those_that_every_machine_would_have(shop: Shop, imported: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    report = import_tables(tmp_path / "sharded", write_shop(shop, tmp_path), parts=3, seed=5, ids="sharded")
+    assert report["fingerprint"] == imported[1]["fingerprint"]
+    tool("verify", tmp_path / "sharded")
+    whole, sharded = hopfeed.Dataset(imported[0]), hopfeed.Dataset(tmp_path / "sharded")
+    for node_type in whole.node_types:
+        assert not (tmp_path / "sharded" / "nodes" / node_type / "new_ids.npy").exists()
+        ids = np.arange(whole.num_nodes(node_type))
+        assert np.array_equal(whole.partition_of(ids, node_type), sharded.partition_of(ids, node_type))
+        assert whole.splits(node_type) == sharded.splits(node_type)
+        for split in whole.splits(node_type):
+            assert np.array_equal(whole.split(split, node_type), sharded.split(split, node_type))
+        for attr in whole.attrs(node_type):
+            assert np.asarray(whole.attr(attr, node_type)).tobytes() == np.asarray(sharded.attr(attr, node_type)).tobytes()
+    same = files_of(imported[0])
+    assert {path: xxh3 for path, xxh3 in files_of(tmp_path / "sharded").items() if path in same}.items() <= same.items()
+
+
+def test_one_partition_has_no_ranges_of_ids(shop: Shop, tmp_path: Path) -> None:
+    with pytest.raises(hopfeed.InvalidError, match="--ids sharded gives each partition a range of the ids; give --parts 2 or more"):
+        import_tables(tmp_path / "dataset", write_shop(shop, tmp_path), ids="sharded")
+
+
 def test_the_dataset_is_whole_for_the_program(imported: tuple[Path, dict[str, Any]]) -> None:
     tool("verify", imported[0])
     assert not [path for path in imported[0].parent.iterdir() if path.name.startswith(".")]

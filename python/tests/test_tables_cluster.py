@@ -48,6 +48,10 @@ def test_the_shop_is_the_same(shop: Shop, tmp_path: Path, parts: int, seed: int,
     both_ways(tmp_path, write_shop(shop, tmp_path, files=3), cluster, parts=parts, seed=seed)
 
 
+def test_sharded_ids_are_the_same(shop: Shop, tmp_path: Path) -> None:
+    both_ways(tmp_path, write_shop(shop, tmp_path), LocalCluster(twice=True), parts=3, seed=5, ids="sharded")
+
+
 @pytest.mark.parametrize("nodes, edges, options", REFUSED)
 def test_the_line_of_what_is_refused_is_the_same(tmp_path: Path, nodes: dict[str, Any], edges: dict[str, Any], options: dict[str, Any]) -> None:
     assert both_ways(tmp_path, described(tmp_path, nodes, edges, {}, {}), parts=2, rejected=True, **options)["report"] == "InvalidError"

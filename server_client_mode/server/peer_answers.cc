@@ -29,6 +29,8 @@ PartitionOwner::Counts PeerAnswers::owner_counts() const {
     sum.whole_row_edges += counts.whole_row_edges;
     sum.feature_rows += counts.feature_rows;
     sum.edges_looked_up += counts.edges_looked_up;
+    sum.original_ids += counts.original_ids;
+    sum.mapped_ids += counts.mapped_ids;
   }
   return sum;
 }

@@ -58,7 +58,8 @@ nlohmann::json peers_json(const ServerStatus::Peers& peers) {
           {"question_bytes", peers.question_bytes}, {"answer_bytes", peers.answer_bytes},
           {"drawn_rows", peers.of.drawn_rows},      {"drawn_edges", peers.of.drawn_edges},
           {"whole_rows", peers.of.whole_rows},      {"whole_row_edges", peers.of.whole_row_edges},
-          {"feature_rows", peers.of.feature_rows},  {"edges_looked_up", peers.of.edges_looked_up}};
+          {"feature_rows", peers.of.feature_rows},  {"edges_looked_up", peers.of.edges_looked_up},
+          {"original_ids", peers.of.original_ids},  {"mapped_ids", peers.of.mapped_ids}};
 }
 
 nlohmann::json lost_json(const std::vector<LostPartition>& lost) {

@@ -44,7 +44,21 @@ std::int64_t OwnedRows::original_id(std::int64_t row) const {
 }
 
 std::int64_t OwnedRows::row_of_original(std::int64_t original_id) const {
-  return row_of(dataset_.dataset_id(node_type_, original_id));
+  if (dataset_.has_all_ids()) return row_of(dataset_.dataset_id(node_type_, original_id));
+  const std::int64_t nodes = dataset_.num_nodes(node_type_);
+  require_valid(original_id >= 0 && original_id < nodes,
+                fmt::format("node {} is out of range: there are {}", original_id, nodes));
+  std::call_once(inverted_, [this] { invert(); });
+  const auto found = std::ranges::lower_bound(by_original_, original_id, {}, &OfOriginal::id);
+  return found != by_original_.end() && found->id == original_id ? found->row : -1;
+}
+
+// Where ids are sharded another machine may have those of the rows here.
+void OwnedRows::invert() const {
+  by_original_.reserve(static_cast<std::size_t>(count_));
+  for (std::int64_t row = 0; row < count_; ++row)
+    by_original_.push_back({.id = original_id(row), .row = row});
+  std::ranges::sort(by_original_, {}, &OfOriginal::id);
 }
 
 std::vector<std::int64_t> OwnedRows::partitions() const {

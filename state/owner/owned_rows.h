@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -34,11 +35,17 @@ class OwnedRows {
   struct Range {
     std::int64_t first_id, end_id, first_row;
   };
+  struct OfOriginal {
+    std::int64_t id, row;
+  };
   const Range* range_of_id(std::int64_t dataset_id) const;
+  void invert() const;
   const Dataset& dataset_;
   const int node_type_;
   std::vector<Range> ranges_;  // of partitions that are here, rising
   std::int64_t count_ = 0;
+  mutable std::once_flag inverted_;
+  mutable std::vector<OfOriginal> by_original_;  // of all rows, where ids are sharded, at the first look-up
 };
 
 }  // namespace hopfeed

@@ -214,6 +214,20 @@ TEST_F(HeldRowsTest, OrderIsToldByTheManifestWithoutTheFiles) {
   EXPECT_THROW(held_order(other, share), Error);
 }
 
+TEST_F(HeldRowsTest, OrderOfShardedIdsIsThatOfAllShards) {
+  constexpr HeldShare share{.millionths = 300'000};
+  DatasetMeta meta = dataset(2, 1).meta();
+  meta.sharded_ids = true;
+  FileMeta &first = meta.files[new_ids_shard_path(0, meta.node_types[0])],
+           &second = meta.files[new_ids_shard_path(1, meta.node_types[0])];
+  first.xxh3 = 1, second.xxh3 = 2;
+  const std::uint64_t order = held_order(meta, share);
+  std::swap(first.xxh3, second.xxh3);
+  EXPECT_NE(held_order(meta, share), order);
+  meta.files.erase(new_ids_shard_path(1, meta.node_types[0]));
+  EXPECT_THROW(held_order(meta, share), Error);
+}
+
 TEST_F(HeldRowsTest, FitIsTheLargestShareWithinTheBytes) {
   const DatasetMeta meta = dataset(2).meta();
   const std::size_t all = HeldRows::bytes_of(meta, options_, {.millionths = HeldShare::kAll});

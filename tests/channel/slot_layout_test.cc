@@ -25,7 +25,7 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(SlotRecord, job), 148U);
   EXPECT_EQ(offsetof(SlotRecord, held), 152U);
   EXPECT_EQ(offsetof(SlotRecord, tiers), 160U);
-  EXPECT_EQ(offsetof(SlotRecord, error), 256U);
+  EXPECT_EQ(offsetof(SlotRecord, error), 272U);
   EXPECT_EQ(offsetof(WorkerRecord, incarnation), 4U);
   EXPECT_EQ(offsetof(WorkerRecord, waited_for_grant), 8U);
   EXPECT_EQ(offsetof(WorkerRecord, waited_for_slot), 16U);
@@ -36,10 +36,10 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(WorkerRecord, waiting_since), 32U);
   EXPECT_EQ(offsetof(WorkerRecord, batches), 40U);
   EXPECT_EQ(offsetof(WorkerRecord, gathering), 56U);
-  EXPECT_EQ(offsetof(WorkerRecord, gpu_context), 184U);
-  EXPECT_EQ(offsetof(WorkerRecord, gpu_batches), 208U);
-  EXPECT_EQ(offsetof(WorkerRecord, gpu_graph_share), 240U);
-  EXPECT_EQ(offsetof(WorkerRecord, error), 256U);
+  EXPECT_EQ(offsetof(WorkerRecord, gpu_context), 200U);
+  EXPECT_EQ(offsetof(WorkerRecord, gpu_batches), 224U);
+  EXPECT_EQ(offsetof(WorkerRecord, gpu_graph_share), 256U);
+  EXPECT_EQ(offsetof(WorkerRecord, error), 272U);
   EXPECT_EQ(offsetof(ControlBlock, version), 8U);
   EXPECT_EQ(offsetof(ControlBlock, slot_stride), 24U);
   EXPECT_EQ(offsetof(ControlBlock, total_bytes), 32U);

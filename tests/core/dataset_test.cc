@@ -289,14 +289,29 @@ TEST(DatasetPaths, OnlyWhatIsMadeOfOtherFilesIsDerived) {
        {alias_path(3, edge, "w"), time_order_path(0, edge, "t"), times_path(0, edge, "t"),
         time_codes_path(0, edge, "t"), time_indices_path(0, edge, "t"), time_bounds_path(edge, "t"),
         by_id_path(1, edge), rows_path(halo_of(2), edge), attr_path(halo_of(0), {}, "x"),
-        halo_places_path(1, {})})
+        halo_places_path(1, {}), remote_ids_path(1, {}), id_buckets_path(1, {}),
+        remote_ids_path(halo_of(1), {})})
     EXPECT_TRUE(is_derived_path(path)) << path;
-  for (const std::string& path :
-       {rows_path(0, edge), indices_path(0, edge), edge_ids_path(0, edge), edge_attr_path(0, edge, "by_id"),
-        edge_attr_path(0, edge, "times"), attr_path(0, {}, "by_id"), attr_path(0, {}, "alias"),
-        hotness_path(0, {}), original_ids_path(0, {}), new_ids_path({}), split_path({}, "times"),
-        link_times_path(edge, "alias"), std::string("meta.json"), new_ids_path({.name = "halo"}),
-        split_path({.name = "halo"}, "train"), attr_path(0, {.name = "halo"}, "x")})
+  for (const std::string& path : {rows_path(0, edge),
+                                  indices_path(0, edge),
+                                  edge_ids_path(0, edge),
+                                  edge_attr_path(0, edge, "by_id"),
+                                  edge_attr_path(0, edge, "times"),
+                                  attr_path(0, {}, "by_id"),
+                                  attr_path(0, {}, "alias"),
+                                  hotness_path(0, {}),
+                                  original_ids_path(0, {}),
+                                  new_ids_path({}),
+                                  split_path({}, "times"),
+                                  link_times_path(edge, "alias"),
+                                  std::string("meta.json"),
+                                  new_ids_path({.name = "halo"}),
+                                  split_path({.name = "halo"}, "train"),
+                                  attr_path(0, {.name = "halo"}, "x"),
+                                  new_ids_shard_path(0, {}),
+                                  split_shard_path(0, {}, "remote"),
+                                  link_pairs_shard_path(0, edge, "ids"),
+                                  attr_path(0, {.name = "ids"}, "remote")})
     EXPECT_FALSE(is_derived_path(path)) << path;
 }
 
@@ -312,7 +327,7 @@ TEST(GoldenDataset, OfEarlierVersions_AreRefusedAsSuch) {
       EXPECT_EQ(error.code(), ErrorCode::kVersion);
       EXPECT_NE(
           std::string(error.what())
-              .find("dataset version " + version + ", this hopfeed reads version 9: import the data again"),
+              .find("dataset version " + version + ", this hopfeed reads version 10: import the data again"),
           std::string::npos)
           << error.what();
     }
@@ -334,7 +349,7 @@ TEST(GoldenDataset, OfAnOlderVersion_IsReadUnlessItHasTimes) {
     EXPECT_EQ(error.code(), ErrorCode::kVersion);
     EXPECT_STREQ(
         error.what(),
-        "meta.json has dataset version 5 with times, this hopfeed reads version 9: import the data again");
+        "meta.json has dataset version 5 with times, this hopfeed reads version 10: import the data again");
   }
 }
 

@@ -193,6 +193,17 @@ TEST(GoldenEdgeSplits, AreReadAndWrittenByteByByte) {
   EXPECT_EQ(testing::files_of(folder.path() / "shop").size(), 23U);
 }
 
+TEST(GoldenEdgeSplits, WithShardedIds_AreOfVersion10) {
+  testing::TempFolder folder;
+  testing::TypedGraph graph = shop();
+  graph.nodes[0].splits["train"] = {2, 0};
+  testing::TypedCut cut = testing::random_typed_cut(graph, 2, 3);
+  cut.sharded_ids = cut.halos = true;
+  testing::write_typed_dataset(folder.path() / "shop", graph, cut);
+  testing::expect_golden(folder.path() / "shop", "shop-v10");
+  EXPECT_EQ(Dataset(testing::golden("shop-v10")).meta().version(), kShardedIdsDatasetVersion);
+}
+
 // As version 5 was written where no row is in the order of a time.
 TEST(GoldenEdgeSplits, WithoutOrdersByTime_AreOfVersion5) {
   testing::TempFolder folder;

@@ -135,6 +135,7 @@ class HostilePeers : public ::testing::Test {
     testing::TypedCut cut = testing::random_typed_cut(graph, 3, rounds.word());
     cut.wide_ids = rounds.below(2) == 1;
     cut.by_id = rounds.below(2) == 1;
+    cut.sharded_ids = rounds.below(2) == 1;
     const auto path = folder_.path() / std::to_string(number_++);
     testing::write_typed_dataset(path, graph, cut);
     return path;

@@ -7,12 +7,11 @@
 #include <map>
 
 #include "core/base/error.h"
-#include "core/dataset/alias_table.h"
 #include "core/dataset/npy.h"
-#include "core/dataset/time_codes.h"
 #include "core/sampler/sampler_registry.h"
 #include "tests/core/chi_square.h"
 #include "tests/support/made_batch.h"
+#include "tests/support/sparse_dataset.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -20,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Ints = std::vector<std::int64_t>;
+using testing::SparseFile;
 
 constexpr std::int64_t kNodes = 3'000'000'000, kEdges = 5'000'000'000;
 constexpr std::int64_t kA = (std::int64_t{1} << 31) + 5, kB = (std::int64_t{1} << 31) + 9, kC = kNodes - 1;
@@ -30,34 +30,6 @@ constexpr std::int64_t kHub = 100, kHubDegree = 4'400'000'000;         // a row 
 double weight_of(std::size_t i) { return static_cast<double>(i + 1); }
 std::int64_t time_of(std::size_t i) { return 10 * static_cast<std::int64_t>(i); }
 
-/// A file of the dataset: a head, and a hole with a few elements in it.
-class SparseFile {
- public:
-  SparseFile(DatasetMeta& meta, const fs::path& folder, const std::string& relative, const std::string& descr,
-             const std::vector<std::int64_t>& shape, std::size_t item_bytes)
-      : item_bytes_(item_bytes) {
-    fs::create_directories((folder / relative).parent_path());
-    const std::string head = npy_head(descr, shape);
-    std::ofstream(folder / relative, std::ios::binary) << head;
-    const std::uint64_t bytes = head.size() + static_cast<std::uint64_t>(shape[0]) * item_bytes;
-    fs::resize_file(folder / relative, bytes);
-    meta.files[relative] = {.bytes = bytes, .xxh3 = 0};
-    head_bytes_ = head.size();
-    file_.open(folder / relative, std::ios::binary | std::ios::in | std::ios::out);
-  }
-  /// `first` is how many bytes of the item come before the value.
-  template <class T>
-  void put(std::int64_t at, T value, std::size_t first = 0) {
-    file_.seekp(
-        static_cast<std::streamoff>(head_bytes_ + static_cast<std::size_t>(at) * item_bytes_ + first));
-    file_.write(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-
- private:
-  std::size_t item_bytes_, head_bytes_ = 0;
-  std::fstream file_;
-};
-
 class LargeIds : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -67,72 +39,34 @@ class LargeIds : public ::testing::Test {
                       .new_id_type = ElementType::kInt64,
                       .attrs = {{.name = "x", .shape = {1}, .stride_bytes = 4},
                                 {.name = "t", .type = ElementType::kInt64, .shape = {}, .stride_bytes = 8}}};
-    EdgeTypeMeta edge{.count = kEdges,
-                      .partition_edges = {kEdges},
-                      .index_type = ElementType::kInt64,
-                      .has_edge_ids = true,
-                      .edge_id_type = ElementType::kInt64,
-                      .attrs = {{.name = "w", .type = ElementType::kFloat64, .shape = {}, .stride_bytes = 8},
-                                {.name = "t", .type = ElementType::kInt64, .shape = {}, .stride_bytes = 8}},
-                      .weights = {"w"},
-                      .times = {"t"}};
+    const EdgeTypeMeta edge = testing::sparse_edge_type(kEdges, {kEdges});
     DatasetMeta meta{.name = "sparse", .fingerprint = std::string(32, '0'), .made_by = "test"};
     SparseFile new_ids(meta, folder, new_ids_path(node), npy_descr(ElementType::kInt64), {kNodes}, 8);
     SparseFile x(meta, folder, attr_path(0, node, "x"), npy_descr(ElementType::kFloat32), {kNodes, 1}, 4);
     SparseFile hotness(meta, folder, hotness_path(0, node), npy_descr(ElementType::kFloat64), {kNodes}, 8);
-    SparseFile rows(meta, folder, rows_path(0, edge), kRowRecordDescr, {kNodes + 1}, sizeof(RowRecord));
-    SparseFile indices(meta, folder, indices_path(0, edge), npy_descr(ElementType::kInt64), {kEdges}, 8);
-    SparseFile edge_ids(meta, folder, edge_ids_path(0, edge), npy_descr(ElementType::kInt64), {kEdges}, 8);
     SparseFile node_time(meta, folder, attr_path(0, node, "t"), npy_descr(ElementType::kInt64), {kNodes, 1},
                          8);
-    const auto of_edges = [&](const std::string& path, ElementType type, std::int64_t columns) {
-      std::vector<std::int64_t> shape{kEdges};
-      if (columns > 0) shape.push_back(columns);
-      return SparseFile(meta, folder, path, npy_descr(type), shape,
-                        static_cast<std::size_t>(std::max<std::int64_t>(columns, 1)) * element_bytes(type));
-    };
-    SparseFile weights = of_edges(edge_attr_path(0, edge, "w"), ElementType::kFloat64, 1),
-               edge_times = of_edges(edge_attr_path(0, edge, "t"), ElementType::kInt64, 1),
-               alias = of_edges(alias_path(0, edge, "w"), ElementType::kUint32, 6),
-               order = of_edges(time_order_path(0, edge, "t"), ElementType::kUint32, 0),
-               times = of_edges(times_path(0, edge, "t"), ElementType::kInt64, 0),
-               codes = of_edges(time_codes_path(0, edge, "t"), ElementType::kInt16, 0),
-               time_indices = of_edges(time_indices_path(0, edge, "t"), ElementType::kInt64, 0);
-    const Ints bounds{0, 10, 20};
-    SparseFile time_bounds(meta, folder, time_bounds_path(edge, "t"), npy_descr(ElementType::kInt64),
-                           {std::ssize(bounds)}, 8);
-    for (std::size_t i = 0; i < bounds.size(); ++i) time_bounds.put(static_cast<std::int64_t>(i), bounds[i]);
+    testing::write_sparse_time_bounds(meta, folder, edge);
+    testing::SparseRows rows(meta, folder, 0, edge, kNodes);
     for (const std::int64_t v : {kA, kB, kC, kLow, kEdge, kHub}) {
       new_ids.put(v, v);
       node_time.put(v, std::int64_t{15});
       x.put(v, static_cast<float>(v % 1'000));
-      rows.put(v, RowRecord{.offset = 0, .original_id = v});
+      rows.put_record(v, 0, v);
     }
     std::int64_t at = kHubDegree + 5;
     for (const auto& [v, sources] : rows_of_) {
       if (v == kC)
         at = kEdges - static_cast<std::int64_t>(sources.size());  // the last row ends with the edges
-      rows.put(v, RowRecord{.offset = at, .original_id = v});
-      std::vector<double> row_weights;
-      for (std::size_t i = 0; i < sources.size(); ++i) row_weights.push_back(weight_of(i));
-      const std::vector<AliasEntry> table = alias_table(row_weights);
+      std::vector<testing::SparseEdge> edges;
       for (std::size_t i = 0; i < sources.size(); ++i) {
-        indices.put(at, sources[i]);
-        edge_ids.put(at, at);
-        weights.put(at, weight_of(i));
-        alias.put(at, table[i]);
-        alias.put(at, sources[i], 8);
-        alias.put(at, sources[table[i].alias], 16);
-        edge_times.put(at, time_of(i));
-        times.put(at, time_of(i));
-        order.put(at, static_cast<std::uint32_t>(i));  // rows are in the order of time already
-        codes.put(at, time_code(bounds, time_of(i)));
-        time_indices.put(at, sources[i]);
+        edges.push_back({.source = sources[i], .id = at, .weight = weight_of(i), .time = time_of(i)});
         ids_of_[v].push_back(at++);
       }
-      rows.put(v + 1, RowRecord{.offset = at, .original_id = v == kC ? -1 : v + 1});
+      rows.put(v, v, ids_of_[v].front(), edges);
     }
-    rows.put(kHub + 1, RowRecord{.offset = kHubDegree, .original_id = kHub + 1});
+    rows.put_record(kNodes, kEdges, -1);
+    rows.put_record(kHub + 1, kHubDegree, kHub + 1);
     meta.node_types = {node};
     meta.edge_types = {edge};
     std::ofstream(folder / "meta.json") << format_meta(meta);

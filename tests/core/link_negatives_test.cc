@@ -61,7 +61,7 @@ class NegativesOfLinks : public ::testing::Test {
     BatchKey key = position;
     key.seed = 12;
     key.count = std::ssize(sources);
-    NegativeDraws(*dataset_, 0, options, known_)
+    NegativeDraws(*dataset_, 0, options, KnownLinks(known_))
         .draw({.key = key, .sources = sources, .times = times, .input_id = input_id}, out);
     return out;
   }
@@ -337,7 +337,7 @@ TEST_F(NegativesOfLinks, TablesAreCounted) {
   const auto bytes = [&](const NegativeOptions& negatives, const std::string& time) {
     BatchOptions all = options(negatives);
     all.time = time;
-    return static_cast<std::int64_t>(NegativeDraws(*dataset_, 0, all, known_).bytes());
+    return static_cast<std::int64_t>(NegativeDraws(*dataset_, 0, all, KnownLinks(known_)).bytes());
   };
   EXPECT_EQ(bytes({.mode = NegativeMode::kBinary}, ""), 0);
   EXPECT_EQ(bytes({.mode = NegativeMode::kBinary}, "time"), 16 * (kUsers + kItems));

@@ -29,6 +29,7 @@ testing::TypedCut cut_of(const testing::TypedGraph& graph, testing::Rounds& roun
       testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(4)), rounds.word());
   cut.wide_ids = rounds.below(2) == 1;
   cut.halos = rounds.below(2) == 1;
+  cut.sharded_ids = rounds.below(2) == 1;
   return cut;
 }
 
@@ -45,7 +46,8 @@ TEST(PartitionsOracle, MachinesGiveTheBatchOfOneThatHasTheWholeGraph) {
                                                     .reverses = rounds.below(2) == 1,
                                                     .empty_type = empty_type});
     const auto path = folder.path() / std::to_string(round);
-    testing::write_typed_dataset(path, graph, cut_of(graph, rounds));
+    const testing::TypedCut cut = cut_of(graph, rounds);
+    testing::write_typed_dataset(path, graph, cut);
     const testing::Machines machines(path, 1 + static_cast<int>(rounds.below(4)));
     for (int batch = 0; batch < 3; ++batch) {
       int type = static_cast<int>(rounds.below(std::ssize(graph.nodes) - (empty_type ? 1 : 0)));
@@ -58,8 +60,8 @@ TEST(PartitionsOracle, MachinesGiveTheBatchOfOneThatHasTheWholeGraph) {
       const BatchKey key = rounds.key(list.size());
       const auto machine = static_cast<std::size_t>(rounds.below(static_cast<std::int64_t>(machines.size())));
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", machine " +
-                   std::to_string(machine) + " of " + std::to_string(machines.size()) + ", options " +
-                   options.to_json());
+                   std::to_string(machine) + " of " + std::to_string(machines.size()) +
+                   (cut.sharded_ids ? ", sharded ids" : "") + ", options " + options.to_json());
       BatchMaker maker(machines.dataset(machine), list, options);
       const auto block = testing::make_block(maker, key);
       const Ints part(seeds.begin() + key.first, seeds.begin() + key.first + key.count);
@@ -100,8 +102,8 @@ TEST(PartitionsOracle, LinksGiveTheBatchOfOneMachineToo) {
       const BatchKey key = rounds.key(list.size());
       const auto machine = static_cast<std::size_t>(rounds.below(static_cast<std::int64_t>(machines.size())));
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", machine " +
-                   std::to_string(machine) + " of " + std::to_string(machines.size()) + ", options " +
-                   options.to_json());
+                   std::to_string(machine) + " of " + std::to_string(machines.size()) +
+                   (cut.sharded_ids ? ", sharded ids" : "") + ", options " + options.to_json());
       const testing::SerialLinks part = testing::part_of(links, key.first, key.count);
       const auto expected = testing::serial_links(graph, part, options, key);
       BatchMaker maker(machines.dataset(machine), list, options);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/dataset/dataset.h"
+#include "core/dataset/halo_files.h"
 #include "partition_tool/dataset_build.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/node_order.h"
@@ -58,6 +59,8 @@ struct BuildCut {
   int partitions = 1;
   std::vector<std::int32_t> partition_of;  // empty: one partition
   HotnessOptions hotness{.fanouts = {3, 2}, .batch_size = 8, .threads = 1};
+  bool sharded_ids = false;
+  bool halos = false;
 };
 
 inline DatasetMeta write_dataset(const std::filesystem::path& folder, const RawGraph& graph,
@@ -69,7 +72,10 @@ inline DatasetMeta write_dataset(const std::filesystem::path& folder, const RawG
                     .fanouts = cut.hotness.fanouts,
                     .batch_size = cut.hotness.batch_size};
   DatasetBuildResult result = build_dataset(
-      writer, graph, orders, {.cut = how, .made_by = "a test", .threads = cut.hotness.threads}, no_progress);
+      writer, graph, orders,
+      {.cut = how, .made_by = "a test", .threads = cut.hotness.threads, .sharded_ids = cut.sharded_ids},
+      no_progress);
+  if (cut.halos) write_halos(writer, result.meta, [](std::uint64_t, std::uint64_t) {});
   writer.commit(result.meta);
   return Dataset(folder).meta();  // with the list of files
 }

@@ -85,6 +85,20 @@ TEST_F(PushProgram, AFolderWithSomePartitions_OpensAsThat) {
   EXPECT_EQ(some.partitions(), (std::vector<int>{0, 2}));
 }
 
+// Nothing that a machine gets grows with the graph but its own share.
+TEST_F(PushProgram, WithShardedIds_NoMachineGetsThoseOfAllNodes) {
+  succeed("partition whole sharded --parts 3 --ids sharded --halo 1");
+  succeed("push sharded --to 0=first --to 1,2=second");
+  EXPECT_EQ(files("first"), share("sharded", {'0'}));
+  EXPECT_EQ(files("second"), share("sharded", {'1', '2'}));
+  const Dataset dataset(work() / "first", {.some_partitions = true});
+  EXPECT_EQ(dataset.partitions(), (std::vector<int>{0}));
+  for (const auto& [path, bytes] : files("first"))
+    EXPECT_TRUE(path == "meta.json" || path.starts_with("part-0000/")) << path;
+  succeed("push sharded --to 0-2=all");
+  succeed("verify all");
+}
+
 TEST_F(PushProgram, ADatasetOfAnEarlierRelease_IsAWarningWhereAMachineGetsSomePartitions) {
   std::string meta = testing::file_bytes(work() / "cut/meta.json");
   const std::string name = "\"nodes/node/original_ids.npy\": {";

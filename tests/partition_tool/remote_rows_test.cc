@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "partition_tool/generate.h"
 #include "partition_tool/hotness/hotness.h"
+#include "partition_tool/partition_limits.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
 #include "partition_tool/tune/remote_reads.h"

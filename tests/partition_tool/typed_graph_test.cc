@@ -85,20 +85,25 @@ TEST(TypedGraph, SameFilesAsTheObviousWriter) {
   const TempFolder folder;
   int compared = 0;
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const TypedGraph typed = testing::random_typed_graph({.node_types = 3, .edge_types = 6, .seed = seed});
-    for (const int partitions : {1, 3}) {
+    TypedGraph typed = testing::random_typed_graph({.node_types = 3, .edge_types = 6, .seed = seed});
+    for (std::size_t i = 0; i < typed.edges[0].sources.size() && i < 9; ++i)
+      for (const auto* ends : {&typed.edges[0].sources, &typed.edges[0].destinations})
+        typed.edges[0].splits["train"].pairs.push_back((*ends)[i]);
+    for (const auto& [partitions, sharded] : {std::pair{1, false}, {3, false}, {3, true}, {4, true}}) {
       const bool edge_ids = seed % 2 == 0;
-      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(partitions) + " partitions");
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(partitions) + " partitions" +
+                   (sharded ? ", sharded" : ""));
       const RawGraph graph = raw_graph_of(typed, edge_ids);
-      testing::BuildCut cut{.partitions = partitions, .partition_of = {}};
+      testing::BuildCut cut{.partitions = partitions, .partition_of = {}, .sharded_ids = sharded};
       cut.hotness.threads = static_cast<int>(seed % 3 + 1);
       if (partitions > 1) cut.partition_of = cut_by("random", graph, partitions);
       const auto orders = order_nodes(graph, cut.partition_of, partitions, cut.hotness, no_progress);
       fs::remove_all(folder.path() / "fast");
       const DatasetMeta meta = testing::write_dataset(folder.path() / "fast", graph, cut);
       verify(folder.path() / "fast");
-      testing::write_typed_dataset(folder.path() / "slow", typed,
-                                   slow_cut(typed, graph, orders, cut.partition_of, edge_ids));
+      testing::TypedCut slow = slow_cut(typed, graph, orders, cut.partition_of, edge_ids);
+      slow.sharded_ids = sharded;
+      testing::write_typed_dataset(folder.path() / "slow", typed, slow);
       const DatasetMeta oracle = Dataset(folder.path() / "slow").meta();
       EXPECT_EQ(meta.fingerprint, oracle.fingerprint);
       EXPECT_EQ(meta.cut.edges_cut, oracle.cut.edges_cut);

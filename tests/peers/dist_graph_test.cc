@@ -13,15 +13,18 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-class DistGraphTest : public LoaderTestWithin<60> {};
+class DistGraphTest : public LoaderTestWithin<60> {
+ protected:
+  void expect_the_whole_graph(const std::filesystem::path& folder);
+};
 
-TEST_F(DistGraphTest, EachMachineSeesTheWholeGraph) {
-  PeerServers servers(path(3).string());
+void DistGraphTest::expect_the_whole_graph(const std::filesystem::path& folder) {
+  PeerServers servers(folder.string());
   const DistGraph whole(path(3));
   Ints nodes;
   for (std::int64_t v = 0; v < whole.num_nodes(); v += 3) nodes.push_back(v);
   for (int machine = 0; machine < 3; ++machine) {
-    const DistGraph graph(path(3), servers.machine(machine));
+    const DistGraph graph(folder, servers.machine(machine));
     EXPECT_EQ(graph.partitions(), std::vector<int>{machine});
     EXPECT_EQ(graph.num_nodes(), 400);
     EXPECT_EQ(graph.num_edges(), 4'000);
@@ -36,6 +39,10 @@ TEST_F(DistGraphTest, EachMachineSeesTheWholeGraph) {
   for (const std::int64_t degree : whole.in_degrees(0, all)) degrees += degree;
   EXPECT_EQ(degrees, 4'000);
 }
+
+TEST_F(DistGraphTest, EachMachineSeesTheWholeGraph) { expect_the_whole_graph(path(3)); }
+
+TEST_F(DistGraphTest, SoItDoesWithShardedIds) { expect_the_whole_graph(path(3).parent_path() / "sharded3"); }
 
 /// The share of a trainer's seeds that lie in its partition.
 double local_share(const Dataset& dataset, std::span<const std::int64_t> seeds, int partition) {

@@ -58,7 +58,7 @@ class PeerServers {
 };
 
 /// Returns the folder of the same graph in several partitions, where the fixture has it so: "parts3", or with
-/// "halos3".
+/// "halos3", or with halos and sharded ids "sharded3".
 inline std::string partitioned(const std::string& folder, const char* name = "parts3") {
   const std::filesystem::path path(folder);
   const std::filesystem::path cut = path.parent_path() / name;

@@ -2,13 +2,16 @@
 // the lines of an epoch.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/sampler/peer_questions.h"
 #include "tests/peers/machines_fixture.h"
 #include "tests/server_client_mode/remote_fixture.h"
 
@@ -49,6 +52,12 @@ class PeerTest : public LoaderTestWithin<240> {
   }
   /// Returns the options of a hopfeed-server with a partition, for machines that name it alone.
   static std::vector<std::string> with_partition(int p) { return {"--partitions", std::to_string(p)}; }
+  /// Returns a question for the second partition.
+  static PeerBytes degrees_of_first_row() {
+    const std::vector<std::uint32_t> rows{0};
+    return write_question(PeerQuestionHead{.ask = PeerAsk::kDegrees, .partition = 1, .job = 0},
+                          PeerRowsHead{.edge_type = 0, .rows = 1}, std::span<const std::uint32_t>(rows));
+  }
   static PeerOptions machine(int own, std::vector<std::string> peers) {
     PeerOptions options;
     options.own = {own};

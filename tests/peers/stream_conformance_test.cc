@@ -38,13 +38,26 @@ std::unique_ptr<BatchStream> open_with_halos(LoaderOptions options) {
   return open_beside(options, 1);
 }
 
-std::unique_ptr<BatchStream> open_servers(LoaderOptions options) {
-  options.dataset = partitioned(options.dataset);
+std::unique_ptr<BatchStream> open_with_sharded_ids(LoaderOptions options) {
+  options.dataset = partitioned(options.dataset, "sharded3");
+  return open_beside(options, 1);
+}
+
+std::unique_ptr<BatchStream> open_servers_of(LoaderOptions options, const char* folder) {
+  options.dataset = partitioned(options.dataset, folder);
   return std::make_unique<RemoteMachines>(options.dataset, [&](PeerServers& servers) {
     std::vector<wire::Address> addresses;
     for (const std::string& text : servers.addresses()) addresses.push_back(wire::parse_address(text));
     return std::make_unique<RemoteLoader>(remote_options(addresses), options);
   });
+}
+
+std::unique_ptr<BatchStream> open_servers(LoaderOptions options) {
+  return open_servers_of(std::move(options), "parts3");
+}
+
+std::unique_ptr<BatchStream> open_servers_with_sharded_ids(LoaderOptions options) {
+  return open_servers_of(std::move(options), "sharded3");
 }
 
 void kill_workers(BatchStream& stream) {
@@ -62,7 +75,10 @@ INSTANTIATE_TEST_SUITE_P(Machines, StreamConformance,
                                            StreamKind{"CallingThread", open_caller, nullptr},
                                            StreamKind{"RowCache", open_cached, kill_workers},
                                            StreamKind{"Halos", open_with_halos, kill_workers},
-                                           StreamKind{"Servers", open_servers, kill_servers_workers}),
+                                           StreamKind{"ShardedIds", open_with_sharded_ids, kill_workers},
+                                           StreamKind{"Servers", open_servers, kill_servers_workers},
+                                           StreamKind{"ServersWithShardedIds", open_servers_with_sharded_ids,
+                                                      kill_servers_workers}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "core/dataset/graph_view.h"
 #include "core/dataset/halo_files.h"
 #include "core/dataset/time_codes.h"
+#include "tests/support/sharded_ids.h"
 
 namespace hopfeed::testing {
 namespace {
@@ -338,6 +339,7 @@ int TypedGraph::node_type(const std::string& name) const {
 void write_typed_dataset(const std::filesystem::path& folder, const TypedGraph& graph, const TypedCut& cut) {
   std::filesystem::remove_all(folder);
   Builder(folder, graph, cut).run();
+  if (cut.sharded_ids) shard_ids(folder);
 }
 
 TypedCut random_typed_cut(const TypedGraph& graph, int partitions, std::uint64_t seed) {

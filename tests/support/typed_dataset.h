@@ -53,6 +53,7 @@ struct TypedCut {
   bool edge_ids = true;       // store edge_ids.npy (positions in sources and destinations)
   bool by_id = false;         // store by_id.npy of each edge type
   bool halos = false;         // partitions have copies of the rows along the cut
+  bool sharded_ids = false;   // each partition has a range of ids and splits, and its remote sources' ids
   bool wide_ids = false;      // int64 new_ids, indices and edge_ids where int32 would do
   bool alias_sources = true;  // alias tables as they are written since version 7; else as before
   std::size_t bounds_apart =

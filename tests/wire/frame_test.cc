@@ -115,7 +115,7 @@ TEST(Frame, WhatIsNoFrameIsNamed) {
   for (const auto& [text, name] : kCases) {
     EXPECT_EQ(looks_like(text_header(text)), name);
     expect_refused([&] { read_header(text_header(text), Side::kServer, Phase::kLogin); },
-                   "hopfeed's protocol 4 (frames 'HPF1') is spoken here, and what came is " + name,
+                   "hopfeed's protocol 5 (frames 'HPF1') is spoken here, and what came is " + name,
                    ErrorCode::kCorrupt);
   }
 }

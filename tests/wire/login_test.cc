@@ -169,14 +169,14 @@ TEST_F(LoggingIn, ALoginThatIsReplayedIsRefused) {
 TEST_F(LoggingIn, AnotherVersionIsRefusedNamingBoth) {
   Raw other = raw();
   const Refusal refusal = refusal_in(answer_to(
-      other, frame(FrameType::kHello, to_bytes(Hello{.min_version = 5, .max_version = 7, .name = "new"}))));
+      other, frame(FrameType::kHello, to_bytes(Hello{.min_version = 6, .max_version = 8, .name = "new"}))));
   EXPECT_EQ(refusal.code, ErrorCode::kVersion);
   EXPECT_EQ(refusal.text,
-            "this server speaks protocol 1 to 4, and the client 5 to 7; use one version on both sides");
+            "this server speaks protocol 1 to 5, and the client 6 to 8; use one version on both sides");
   // A newer client that knows this version too is taken.
   Raw newer = raw();
   asio::write(newer.socket,
-              asio::buffer(frame(FrameType::kHello, to_bytes(Hello{.max_version = 7, .name = "new"})) +
+              asio::buffer(frame(FrameType::kHello, to_bytes(Hello{.max_version = 8, .name = "new"})) +
                            frame(FrameType::kLogin, to_bytes(Login{}))));
   loop.run();
   EXPECT_EQ(newer.login->get(), "new");
@@ -191,7 +191,7 @@ TEST_F(LoggingIn, WhoSpeaksSomethingElseHearsOneLine) {
         std::string("HPF2") + std::string(100, 'y')}) {
     Raw other = raw();
     const std::string came = answer_to(other, bytes);
-    EXPECT_NE(came.find("hopfeed's protocol 4 (frames 'HPF1') is spoken here, and what came is"),
+    EXPECT_NE(came.find("hopfeed's protocol 5 (frames 'HPF1') is spoken here, and what came is"),
               std::string::npos)
         << came;
     EXPECT_EQ(came.starts_with("HTTP/1.1 400 "), bytes.starts_with("GET ")) << came;

@@ -141,6 +141,19 @@ TEST(Messages, FramesAreSentAsTheirGolden) {
   }
 }
 
+// With its header, its bytes in place and their checksum, each takes three buffers of a system call at most.
+TEST(Messages, QuestionsThatWaitTogether_AreGivenToOneSystemCall) {
+  FrameQueue queue;
+  queue.set_sums(Sums::kFrames);
+  for (std::uint64_t number = 0; number < 16; ++number) {
+    const auto question = std::make_shared<const Bytes>(1'000 + 1'000 * number);
+    queue.add(FrameType::kAsk, number, *question, question);
+  }
+  std::size_t given = 0;
+  for (const boost::asio::const_buffer& part : queue.next()) given += part.size();
+  EXPECT_EQ(given, queue.bytes());
+}
+
 // F19
 TEST(Messages, WhatIsTooShortOrTooLongIsRefused) {
   for (const SampleFrame& sample : testing::sample_frames()) {

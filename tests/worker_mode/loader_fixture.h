@@ -14,6 +14,7 @@
 #include "core/maker/batch_maker.h"
 #include "core/seeds/node_list.h"
 #include "tests/support/processes.h"
+#include "tests/support/sharded_ids.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/watchdog.h"
 #include "tests/worker_mode/oracle.h"
@@ -45,6 +46,8 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
     testing::TinyCut with_halos = testing::random_cut(graph, 3, 5);
     with_halos.halos = true;
     testing::write_tiny_dataset(folder_->path() / "halos3", graph, with_halos);
+    testing::write_tiny_dataset(folder_->path() / "sharded3", graph, with_halos);
+    testing::shard_ids(folder_->path() / "sharded3");
   }
   static void TearDownTestSuite() {
     delete folder_;

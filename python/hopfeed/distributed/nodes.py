@@ -122,7 +122,7 @@ class Nodes:
     def dataset_ids(self, node_type: str | None, ids: Any) -> Array:
         """int64 [n] the dataset's own ids of these nodes: by partition, as :class:`hopfeed.torch.DistEmbedding` takes them."""
         name, wanted = self.node_meta(node_type)["name"], self.ids(node_type, ids)
-        if self._dataset is not None:
+        if self._dataset is not None and self._dataset._has_all_ids:
             return self._dataset._new_ids(name)[wanted].astype(np.int64)
         if name in self._dataset_ids:
             return self._dataset_ids[name][wanted]
@@ -130,9 +130,9 @@ class Nodes:
         return self._asked_dataset_ids(name, found)[places]
 
     def all_dataset_ids(self, node_type: str | None) -> Array:
-        """The same of all nodes of the type. Of servers they are asked once, and kept: 8 bytes a node."""
+        """The same of all nodes of the type. Of servers, or where ids are sharded, they are asked once, and kept: 8 bytes a node."""
         node = self.node_meta(node_type)
-        if self._dataset is not None:
+        if self._dataset is not None and self._dataset._has_all_ids:
             return self._dataset._new_ids(node["name"])
         if node["name"] not in self._dataset_ids:
             self._dataset_ids[node["name"]] = self._asked_dataset_ids(node["name"], np.arange(node["count"]))
@@ -151,7 +151,7 @@ class Nodes:
         node = self.node_meta(node_type)
         if name not in node["splits"]:
             raise NotFoundError(f"node type '{node['name']}' has no split '{name}'; it has {list(node['splits'])}")
-        if self._dataset is not None:
+        if self._dataset is not None and self._dataset._has_all_ids:
             return np.asarray(self._dataset.split(name, node["name"]), np.int64)
         parts = [np.empty(0, np.int64)]
         for batch in self._open(node_type=node["name"], split=name, batch_size=1 << 16, attrs=[], fanouts=[]):

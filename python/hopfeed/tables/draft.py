@@ -7,6 +7,7 @@ from typing import Any
 
 from hopfeed.tables.job import Job
 
+SHARDED_FROM = 100_000_000  # nodes of a type, where nothing else is asked for
 _INT32 = 1 << 31  # ids up to here are int32
 
 
@@ -22,6 +23,7 @@ def make_draft(job: Job) -> str:
             "made_by": "",
             "class_names": _class_names(job),
             "partitions": options.parts,
+            **({"ids": "sharded"} if sharded_ids(job) else {}),
             "cut": {
                 "method": "none" if options.parts == 1 else options.assign if options.assign in ("hash", "ldg", "metis") else "file",
                 "fanouts": [15, 10, 5],
@@ -34,6 +36,13 @@ def make_draft(job: Job) -> str:
             "edge_types": [_edge_type(job, i) for i in range(len(plan.edges))],
         }
     )
+
+
+def sharded_ids(job: Job) -> bool:
+    """Whether each partition has a range of the ids alone (``Options.ids``)."""
+    if job.options.ids == "auto":
+        return job.options.parts > 1 and max(job.counts) >= SHARDED_FROM
+    return job.options.ids == "sharded"
 
 
 def _class_names(job: Job) -> list[str]:

@@ -46,6 +46,15 @@ def machine_memory() -> int:
     return total
 
 
+def memory_available() -> int:
+    """Bytes that are free at the moment, or would be if files were not kept in memory; no more than ``machine_memory()``."""
+    try:
+        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        return min(machine_memory(), int(fields["MemAvailable"].split()[0]) << 10)
+    except (OSError, ValueError, KeyError):
+        return machine_memory()
+
+
 def _least(total: int, root: str, below: str, name: str) -> int:
     """The least of ``total`` and the limits of a cgroup and of those that it is in."""
     while True:
@@ -94,6 +103,11 @@ class Engine:
     def memory_left(self) -> int:
         """Bytes that this process leaves of its memory to others at the moment."""
         return max(self._memory - int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"), 0)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that this process may take."""
+        return self._memory
 
     @property
     def piece(self) -> int:

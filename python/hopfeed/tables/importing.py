@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any, Union
 
 from hopfeed import _core
-from hopfeed.errors import InvalidError
+from hopfeed.errors import InvalidError, NoSpaceError
 from hopfeed.tables.description import Description, read
-from hopfeed.tables.engine import Engine, errors_as_lines, machine_memory, require_packages
+from hopfeed.tables.engine import Engine, errors_as_lines, machine_memory, memory_available, require_packages
+from hopfeed.tables.limits import require_enough_parts
 from hopfeed.tables.made import ROWS
 
 PathLike = Union[str, "os.PathLike[str]"]
 Say = Callable[[str], None]
 
-_CHOICES = {"dangling": ("error", "drop", "add"), "duplicates": ("error", "same", "smallest"), "nulls": ("error", "0")}
+_CHOICES = {"dangling": ("error", "drop", "add"), "duplicates": ("error", "same", "smallest"), "nulls": ("error", "0"),
+            "ids": ("replicated", "sharded", "auto")}
 
 
 def import_tables(
@@ -41,6 +43,7 @@ def import_tables(
     keys: bool = True,
     edge_ids: bool = True,
     by_id: bool = False,
+    ids: str = "auto",
     memory: int | str | None = None,
     threads: int | None = None,
     work: PathLike | None = None,
@@ -64,6 +67,8 @@ def import_tables(
         like: a dataset of another import, whose attributes and classes these tables have to have.
         keys: keep them in the dataset.
         edge_ids, by_id: as ``hopfeed-partition import`` has them.
+        ids: ``replicated``: every machine has those of all nodes; ``sharded``: each partition has a range of them; ``auto``: sharded where a
+            type has 100 million nodes and there are several partitions.
         memory: bytes that this process may take (``"8G"``); half of the machine's without.
         work: the folder in which a hidden folder has the stages until the dataset is whole; without, it lies beside the dataset.
         rejected: a file for the rows that were left out, or that the import failed by: a JSON object a line.
@@ -80,13 +85,13 @@ def import_tables(
     from hopfeed.tables.job import Options
 
     target = Path(folder)
-    options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, Path(rejected) if rejected else None)
+    options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, ids, Path(rejected) if rejected else None)
     check_options(options, target, overwrite or dry_run)
     described = described_as(description, name, nodes, edges)
     place = (Path(work).absolute() if work else target.absolute().parent) / f".{target.absolute().name}.import"
     if threads is not None and threads < 1:
         raise InvalidError(f"--threads is {threads}, expected a number from 1 on")
-    limits = (max(machine_memory() // 2, 1 << 30) if memory is None else bytes_given(memory, "--memory"), threads or os.cpu_count() or 1)
+    limits = (_memory(memory), threads or os.cpu_count() or 1)
     with errors_as_lines(), _opened(described, options, like, place, limits, say or (lambda _: None), dry_run) as importer:
         return importer.understood() if dry_run else importer.run(target, overwrite, made_by)
 
@@ -111,6 +116,15 @@ def infer_description(nodes: Mapping[str, PathLike], edges: Mapping[tuple[str, s
             engine.close()
 
 
+def _memory(given: int | str | None) -> int:
+    """Bytes that the import may take: half of the machine's, if nothing is given."""
+    there = machine_memory()
+    wanted = max(there // 2, 1 << 30) if given is None else bytes_given(given, "--memory")
+    if wanted > there:
+        raise NoSpaceError(f"--memory is {wanted >> 20:,} MB, and this machine, or its memory cgroup, has {there >> 20:,} MB; give less, or import on several machines")
+    return wanted
+
+
 def check_options(options: Any, target: Path, may_be_there: bool) -> None:
     """Raises ``InvalidError`` for an option that has no such value, and for a dataset that is there already."""
     for option, choices in _CHOICES.items():
@@ -119,6 +133,8 @@ def check_options(options: Any, target: Path, may_be_there: bool) -> None:
             raise InvalidError(f"--{option} is {value!r}; it may be: {', '.join(choices)}")
     if not 1 <= options.parts <= 4096:
         raise InvalidError(f"--parts is {options.parts}, expected a number from 1 to 4096")
+    if options.ids == "sharded" and options.parts == 1:
+        raise InvalidError("--ids sharded gives each partition a range of the ids; give --parts 2 or more, or leave it out")
     if not 0 <= options.seed < 1 << 64:
         raise InvalidError(f"--seed is {options.seed}, expected a number from 0 to {(1 << 64) - 1}")
     if target.exists() and not may_be_there:
@@ -202,6 +218,7 @@ class _Importer:
         from hopfeed.tables.report import report
 
         job, began = self._job, time.monotonic()
+        job.say(f"the import takes up to {job.engine.memory >> 20:,} MB of memory (--memory); {memory_available() >> 20:,} MB are available")
         try:
             self._global_stages()
             text = draft.make_draft(job)
@@ -232,7 +249,7 @@ class _Importer:
             keys.check_nodes(job, i)
         for i in range(len(job.plan.nodes)):
             keys.make_keys(job, i)
-        check_added(job)
+        check_nodes(job)
         job.engine.leave_room(sum(job.counts) * 16)
         for i in range(len(job.plan.nodes)):
             splits.make_splits(job, i)
@@ -262,9 +279,11 @@ def told_of_like(like: Path | None) -> str:
     return f"{other['fingerprint']}, {[node.get('num_classes', 0) for node in other['node_types']]} classes"
 
 
-def check_added(job: Any) -> None:
-    """Raises ``InvalidError`` where nodes are added that would lack an attribute."""
+def check_nodes(job: Any) -> None:
+    """Raises ``InvalidError`` where nodes are added that would lack an attribute, and ``UnsupportedError`` where there are too few
+    partitions for so many."""
     for plan, stage in zip(job.plan.nodes, job.keys):
+        require_enough_parts(plan.where, stage.facts["count"], job.options.parts)
         needs = [one.name for one in plan.stored if one.attr.role != "label"]
         if stage.facts["added"] and needs and job.options.nulls == "error":
             raise InvalidError(f"{plan.where}: --dangling add adds {stage.facts['added']:,} nodes, which have no '{needs[0]}'; --nulls 0 gives them zeros")
@@ -274,7 +293,7 @@ def signature(job: Any, description: Description, assigned: Any, like: str) -> d
     """Of what an import is made: what stages that are there have to agree with."""
     options, found = job.options, [one.source for one in (*job.plan.nodes, *job.plan.edges) if one.source]
     files = sorted({file for source in [*found, *([assigned] if assigned else [])] for file in source.files})
-    told = {key: getattr(options, key) for key in ("parts", "assign", "seed", "dangling", "duplicates", "nulls", "keys", "edge_ids", "by_id")}
+    told = {key: getattr(options, key) for key in ("parts", "assign", "seed", "dangling", "duplicates", "nulls", "keys", "edge_ids", "by_id", "ids")}
     told |= {"rejected": options.rejected is not None, "like": like}
     described = hashlib.blake2b(repr(description).encode(), digest_size=16).hexdigest()  # which may name secrets of a store
     return {"description": described, **told, "files": [list(file) for file in files]}

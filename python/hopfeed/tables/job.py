@@ -29,6 +29,7 @@ class Options:
     keys: bool = True
     edge_ids: bool = True
     by_id: bool = False
+    ids: str = "auto"
     rejected: Path | None = None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hopfeed.errors import InvalidError
 
 PROGRAM = "hopfeed-partition import"
-_SAME = ("parts", "assign", "seed", "dangling", "duplicates", "nulls", "like", "by_id", "memory", "threads", "work", "rejected", "overwrite", "dry_run")
+_SAME = ("parts", "assign", "seed", "dangling", "duplicates", "nulls", "like", "by_id", "ids", "memory", "threads", "work", "rejected", "overwrite", "dry_run")
 _DOORS = ("task", "features", "label", "weight", "time", "comment", "undirected", "node", "rel", "name")
 _FLAGS = {"no_keys": "keys", "no_edge_ids": "edge_ids"}  # options that are the opposite of an argument
 
@@ -47,6 +47,7 @@ def _common(made: argparse.ArgumentParser, name: str) -> None:
         add("--no-keys", action="store_true", help="do not keep the keys in the dataset")
     add("--no-edge-ids", action="store_true", help="store no edge ids")
     add("--by-id", action="store_true", help="order each row by source ids too")
+    add("--ids", default="auto", choices=("replicated", "sharded", "auto"), help="sharded: each partition has a range of the ids, and no machine those of all nodes; auto: from 100 million nodes of a type on")
     add("--memory", metavar="BYTES", help="what this process may take (8G); half of the machine's without")
     add("--threads", type=int, metavar="N", help="the result is the same with any number")
     add("--work", metavar="DIR", help="a hidden folder in it has the stages until the dataset is whole; without, it lies beside the dataset")

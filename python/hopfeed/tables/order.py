@@ -17,6 +17,7 @@ from hopfeed.tables.description import Table
 from hopfeed.tables.dirt import counted, shown
 from hopfeed.tables.job import Job
 from hopfeed.tables.keys import hashes
+from hopfeed.tables.limits import require_rows_fit
 from hopfeed.tables.plan import SQL_KINDS, NodePlan, Plan, key_expression, key_kind
 from hopfeed.tables.sources import Source, Sources
 
@@ -42,7 +43,9 @@ def make_order(job: Job, number: int, assigned: Source | None) -> None:
         path = folder / "order.parquet"
         job.engine.write("SELECT * FROM node_numbers ORDER BY partition, degree DESC, id", path, ordered=True)
         job.engine.unregister("node_numbers")
-        return {"offsets": _write_ids(job, path, folder, len(degree))}
+        offsets = _write_ids(job, path, folder, len(degree))
+        require_rows_fit(job.plan.nodes[number].where, offsets)
+        return {"offsets": offsets}
 
     job.order.append(job.work.stage(f"order-{number}", f"{job.plan.nodes[number].where}: ordering nodes", make))
 

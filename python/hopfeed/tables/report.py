@@ -39,6 +39,7 @@ def report(job: Job, folder: Path, fingerprint: str, shards: list[str], seconds:
         "edge_types": edge_types,
         "dirt": job.told.counts,
         "nonfinite": nonfinite,
+        "memory_bytes": job.engine.memory,
         "seconds": round(seconds, 3),
     }
 
@@ -90,7 +91,7 @@ def understood(job: Job) -> dict[str, Any]:
         stored = sum(map(_row_bytes, one.stored))
         each = 4 + (4 if job.options.edge_ids else 0) + stored + 18 * len(one.edges.times) + 16 * sum(attr.attr.role == "weight" for attr in one.stored)
         disk, work = disk + rows * each, work + rows * (2 * (16 + stored) + each)
-    return {"node_types": nodes, "edge_types": edges, "disk_bytes": disk, "work_bytes": work}
+    return {"node_types": nodes, "edge_types": edges, "disk_bytes": disk, "work_bytes": work, "memory_bytes": job.engine.memory}
 
 
 def _rows(job: Job, plan: NodePlan | EdgePlan) -> int | None:
@@ -120,4 +121,5 @@ def lines(told: dict[str, Any]) -> list[str]:
         found.append(f"edge type '{name}': {counted(edge['rows'], 'edge')}{' of ' + edge['table'] if edge['table'] else ', the other way round'}")
         found += [f"    {attr}: {kind}" for attr, kind in edge["attributes"].items()]
     found.append(f"about {told['disk_bytes'] / 1e9:.2f} GB of disk for the dataset, and up to {told['work_bytes'] / 1e9:.2f} GB more while it is made")
+    found.append(f"up to {told['memory_bytes'] / 1e9:.2f} GB of memory (--memory)")
     return found

@@ -13,6 +13,7 @@ from hopfeed import _core
 from hopfeed.tables import links, streams
 from hopfeed.tables.arrays import opened
 from hopfeed.tables.convert import Converted
+from hopfeed.tables.draft import sharded_ids
 from hopfeed.tables.job import Job
 
 
@@ -29,7 +30,7 @@ class Shard:
 
 
 def shards(job: Job) -> list[Shard]:
-    """All parts: columns, then nodes, then edges."""
+    """All parts: columns, then nodes, then edges; then ids of partitions, which are made of these."""
     found = list[Shard]()
     for i, plan in enumerate(job.plan.nodes):
         for column in _node_columns(job, i):
@@ -43,7 +44,24 @@ def shards(job: Job) -> list[Shard]:
             found.append(_column(job, kind, i, name, lambda kind=kind, numbers=numbers: streams.column(kind, numbers())))
         for part in range(job.options.parts):
             found.append(Shard(f"edges-{i}-{part}", f"{edges.where}: writing partition {part}", _edges(job, i, part)))
+    if sharded_ids(job):
+        found += [Shard(f"ids-{part}", f"writing ids of partition {part}", _ids(found[:], part)) for part in range(job.options.parts)]
     return found
+
+
+def _ids(made: list[Shard], part: int) -> Callable[[str, str], None]:
+    """Of the shards beside it."""
+
+    def make(draft: str, folder: str) -> None:
+        _core.write_id_shard(draft, part, [str(Path(folder).parent / name) for name in id_sources([one.name for one in made], part)], folder)
+
+    return make
+
+
+def id_sources(names: list[str], part: int) -> list[str]:
+    """Of these shards those that the ids of a partition are made of."""
+    kinds = ("new_ids-", "original_ids-", "split-", "link_pairs-", "link_labels-")
+    return [name for name in names if name.startswith(kinds) or (name.startswith("edges-") and name.endswith(f"-{part}"))]
 
 
 def _node_columns(job: Job, number: int) -> list[Shard]:

@@ -23,7 +23,7 @@ from hopfeed.tables.description import Description
 from hopfeed.tables.dirt import Rejected, Told
 from hopfeed.tables.cluster.pieces import TASK_MEMORY
 from hopfeed.tables.engine import LEAST_MEMORY, Engine, errors_as_lines, machine_memory, require_packages
-from hopfeed.tables.importing import bytes_given, check_added, check_options, described_as, signature, told_of_like
+from hopfeed.tables.importing import bytes_given, check_nodes, check_options, described_as, signature, told_of_like
 from hopfeed.tables.job import Options
 from hopfeed.tables.like import as_like, check_like, columns_of
 from hopfeed.tables.order import open_assigned
@@ -53,6 +53,7 @@ def import_tables(
     keys: bool = True,
     edge_ids: bool = True,
     by_id: bool = False,
+    ids: str = "auto",
     task_memory: int | str = TASK_MEMORY,
     work: PathLike | None = None,
     rejected: PathLike | None = None,
@@ -67,7 +68,7 @@ def import_tables(
     """
     require_packages()
     target, tell = Path(out).absolute(), say or (lambda _: None)
-    options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, Path(rejected).absolute() if rejected else None)
+    options = Options(parts, str(assign), seed, dangling, duplicates, nulls, keys, edge_ids, by_id, ids, Path(rejected).absolute() if rejected else None)
     check_options(options, target, overwrite or dry_run)
     task_bytes = bytes_given(task_memory, "task_memory")
     if task_bytes < LEAST_MEMORY:
@@ -142,7 +143,7 @@ def _global_stages(job: ClusterJob, assigned: Source | None) -> None:
         node_keys.check_nodes(job, i)
     for i in range(len(job.plan.nodes)):
         node_keys.make_keys(job, i)
-    check_added(job)
+    check_nodes(job)
     for i in range(len(job.plan.nodes)):
         splits.make_splits(job, i)
     counts = [order.make_counted(job, i, "counted") for i in range(len(job.plan.nodes))]

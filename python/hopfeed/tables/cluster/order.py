@@ -17,6 +17,7 @@ from hopfeed.tables.cluster.edges import count_columns, counted, edge_counts
 from hopfeed.tables.cluster.job import ClusterJob, hashes_of, key_type
 from hopfeed.tables.cluster.lookups import blocks, nodes_by_id
 from hopfeed.tables.cluster.parts import Part, parts_of, stream, written
+from hopfeed.tables.limits import require_rows_fit
 from hopfeed.tables.plan import NodePlan, Plan
 from hopfeed.tables.sources import Source
 from hopfeed.tables.work import Stage
@@ -76,7 +77,9 @@ def make_order(job: ClusterJob, number: int, counts: Stage, assigned: Source | N
         told = job.ranges(frame, ["given" if assigned is not None else "part", "falling", "id"], [], take)
         of_part = np.sum([one["of_part"] for one in told], axis=0, dtype=np.int64) if told else np.zeros(parts, np.int64)
         edges = {str(end): [sum(one["edges"][str(end)][p] for one in told) for p in range(parts)] for end in ends}
-        return {"parts": told, "offsets": [0, *np.cumsum(of_part).tolist()], "edges": edges}
+        offsets = [0, *np.cumsum(of_part).tolist()]
+        require_rows_fit(plan.where, offsets)
+        return {"parts": told, "offsets": offsets, "edges": edges}
 
     job.order.append(job.work.stage(f"order-{number}", f"{plan.where}: ordering nodes", make))
 

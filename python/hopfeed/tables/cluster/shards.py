@@ -27,7 +27,8 @@ from hopfeed.tables.cluster.order import of_partition
 from hopfeed.tables.cluster.parts import Part, stream, written
 from hopfeed.tables.cluster.pieces import Piece, batches, relation_of, task_engine
 from hopfeed.tables.convert import Converted
-from hopfeed.tables.shards import raising
+from hopfeed.tables.draft import sharded_ids
+from hopfeed.tables.shards import id_sources, raising
 from hopfeed.tables.streams import column
 
 def is_there(folder: Path, name: str) -> bool:
@@ -44,7 +45,23 @@ def write(job: ClusterJob, draft: str, folder: Path) -> list[str]:
         names += _nodes(job, draft, folder, number)
     for number in range(len(job.plan.edges)):
         names += _edges(job, draft, folder, number)
+    if sharded_ids(job):
+        names += _ids(job, draft, folder, names)
     return [str(folder / name) for name in names]
+
+
+def _ids(job: ClusterJob, draft: str, folder: Path, made: Sequence[str]) -> list[str]:
+    """The ids of each partition, of the shards that are there."""
+    sources = {part: id_sources(list(made), part) for part in range(job.options.parts)}
+    missing = [part for part in sources if not is_there(folder, f"ids-{part}")]
+    if missing:
+        job.say(f"writing ids of {len(missing)} partitions")
+
+    def task(part: int) -> None:
+        _core.write_id_shard(draft, part, [str(folder / name) for name in sources[part]], str(folder / f"ids-{part}"))
+
+    job.tasks(missing, task)
+    return [f"ids-{part}" for part in sources]
 
 
 # --- Arrays that belong to no partition -----------------------------------------------------------------------------------
