@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "core/base/error.h"
@@ -50,6 +51,23 @@ void require_rows_fit(const RawGraph& graph, std::span<const std::int32_t> parti
 
 std::int64_t ranked_rows(std::int64_t read, std::int64_t own) {
   return std::min({read, kRemoteRowsPerOwn * own, kMaxRankedRows});
+}
+
+std::vector<std::string> limits_ahead(const std::string& node_type, std::span<const std::int64_t> rows) {
+  std::vector<std::string> lines;
+  const std::int64_t count = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+  if (count > kMaxBatchNodes)
+    lines.push_back(
+        fmt::format("'{}' has {} nodes, and a batch has at most {}", node_type, count, kMaxBatchNodes));
+  for (std::size_t p = 0; p < rows.size(); ++p) {
+    if (std::min(count - rows[p], kRemoteRowsPerOwn * rows[p]) <= kMaxRankedRows) continue;
+    lines.push_back(
+        fmt::format("partition {} ranks {} rows of '{}' at others at most: what is behind them is never "
+                    "held; give more --parts",
+                    p, kMaxRankedRows, node_type));
+    break;  // one line, whatever the number of partitions
+  }
+  return lines;
 }
 
 void require_row_length(std::int64_t node, std::int64_t degree, const RowTables& tables) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "partition_tool/raw_graph.h"
 
@@ -31,6 +32,10 @@ inline constexpr std::int64_t kRemoteRowsPerOwn = 4;
 /// Returns how many of the rows of other partitions that a partition reads it ranks: at most
 /// kRemoteRowsPerOwn for each of its own, and as many as ranks number.
 std::int64_t ranked_rows(std::int64_t read, std::int64_t own);
+
+/// Returns a line for each limit that the cut passes and a reader of the partitions may meet: nodes of a type
+/// in a batch, and rows of others that a partition ranks. `rows`: nodes of the type in each partition.
+std::vector<std::string> limits_ahead(const std::string& node_type, std::span<const std::int64_t> rows);
 
 /// RowTables say what an edge type keeps of the edges of a row by their positions.
 struct RowTables {

@@ -23,6 +23,7 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/notes.h"
 #include "core/base/quiet_thread.h"
 #include "peers/peer_link.h"
 #include "peers/replica_choice.h"
@@ -61,11 +62,6 @@ const Frames& frames_of(PeerService service) {
 /// A question about state waits anew each time that its connection is lost, unless what comes makes no sense
 /// so often.
 constexpr int kMostSenseless = 20;
-
-std::function<void(const std::string& line)>& the_note() {
-  static std::function<void(const std::string& line)> note;
-  return note;
-}
 
 PeerOptions options_for(PeerOptions options, PeerService service) {
   if (service != PeerService::kPartitions) options.replicas = 1;
@@ -212,9 +208,9 @@ struct PeerNetwork::Impl {
         std::erase_if(asked, [](const auto& entry) { return entry.second.dropped && entry.second.done(); });
         for (const auto& link : links) link->tick(now);
         let_sleep(now);
-        if (lost_partitions_are_noted()) lines = servers.new_losses(now);
+        if (notes_are_taken()) lines = servers.new_losses(now);
       }
-      for (const std::string& line : lines) the_note()(line);
+      for (const std::string& line : lines) give_note(line);
     }
   }
 
@@ -472,14 +468,19 @@ struct PeerNetwork::Impl {
   /// Has those sleep that nothing was asked of for long, where another is connected for each partition that
   /// is not on this machine. So who has one is always watched, and its loss noticed. With the mutex.
   void let_sleep(Clock::time_point now) {
+    std::map<int, int> open;  // servers of each partition
+    const auto count = [&](const PeerLink& link, int by) {
+      if (link.open() && link.serves())
+        for (const int partition : link.partitions()) open[partition] += by;
+    };
+    for (const auto& link : links) count(*link, 1);
     for (const auto& link : links) {
       if (!link->open() || link->outstanding() > 0 || now - link->idle_since() < patience.idle) continue;
+      count(*link, -1);
       const bool spared = std::ranges::all_of(link->partitions(), [&](int partition) {
-        return servers.is_own(partition) || std::ranges::any_of(links, [&](const auto& other) {
-                 return other != link && other->open() && other->serves() && other->has(partition);
-               });
+        return servers.is_own(partition) || open[partition] > 0;
       });
-      if (spared) link->sleep();
+      spared ? link->sleep() : count(*link, 1);
     }
     count_open_links();
   }
@@ -497,9 +498,6 @@ struct PeerNetwork::Impl {
         static_cast<std::size_t>(std::ranges::count_if(links, [](const auto& link) { return link->open(); }));
   }
 };
-
-void note_lost_partitions(std::function<void(const std::string& line)> note) { the_note() = std::move(note); }
-bool lost_partitions_are_noted() { return the_note() != nullptr; }
 
 PeerNetwork::PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options,
                          PeerService service, std::function<void()> while_waiting, PeerPatience patience)

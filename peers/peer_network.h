@@ -24,12 +24,6 @@
 
 namespace hopfeed {
 
-/// From now on `note` gets a line, with the marks of messages (core/base/error.h), from a network's thread,
-/// where a partition has been without a server for five seconds: once each time that it is lost. For programs
-/// that sample: for the whole process, and before the first network is made.
-void note_lost_partitions(std::function<void(const std::string& line)> note);
-bool lost_partitions_are_noted();
-
 /// How long a PeerNetwork waits before it asks a second server, and keeps a connection that nothing needs.
 struct PeerPatience {
   std::chrono::milliseconds late{20};  // an answer is, after this and its server's 99th percentile
@@ -39,7 +33,9 @@ struct PeerPatience {
 class PeerNetwork final : public PartitionPeers {
  public:
   /// Begins to connect; `own` are the partitions on this machine. A question that needs a partition whose
-  /// server has been lost for longer than `options.deadline` is an error after a second and a half.
+  /// server has been lost for longer than `options.deadline` is an error after a second and a half. A note
+  /// (core/base/notes.h) tells of a partition that has been without a server for five seconds, once each time
+  /// that it is lost.
   /// `while_waiting` is called ten times a second by each thread that waits here; what it throws leaves the
   /// wait, and the same may be waited for again. Throws kInvalid for addresses and files that cannot be.
   PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options,

@@ -26,7 +26,7 @@ void PeerOptions::visit(FieldVisitor& fields) {
        .of_workers = true},
       peers);
   fields.whole({.name = "replicas",
-                .help = "Servers that a partition may have; they share the questions",
+                .help = "Servers that a partition may have; the quickest is asked",
                 .group = group,
                 .of_workers = true},
                replicas, {1, kMaxPartitions});

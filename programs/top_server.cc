@@ -56,7 +56,8 @@ std::string names_of(const json& datasets) {
 TierCounts tiers_of(const json& status) {
   TierCounts::Numbers numbers{};
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    numbers[i] = status.at("tiers").value(TierCounts::kNames[i], std::int64_t{0});  // an older server lacks the last
+    numbers[i] =  // an older server lacks the last
+        status.at("tiers").value(TierCounts::kNames[i], std::int64_t{0});
   return TierCounts::of(numbers);
 }
 

@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/sampler/peer_ids.h"
 #include "core/seeds/node_set.h"
 #include "core/seeds/split_by_partition.h"
+#include "peers/open_partitions.h"
 #include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/model.h"
@@ -75,11 +77,13 @@ LoaderOptions loader_options(const TrainingOptions& options, const World& world,
 LoaderOptions train_loader_options(const TrainingOptions& options, const World& world) {
   LoaderOptions loader = loader_options(options, world, options.train_split);
   if (!options.local_seeds) return loader;
-  const Dataset dataset(loader.dataset, {.some_partitions = true});
-  const int type = seed_node_type(dataset.meta(), loader.node_type);
-  const std::vector<std::int64_t> given = loader.seeds.value_or(std::vector<std::int64_t>());
-  loader.seeds = node_split(dataset, type, loader.seeds ? given : dataset.split(type, loader.split),
-                            {.rank = world.rank(), .world_size = world.size(), .same_count = true});
+  const std::unique_ptr<Dataset> dataset =
+      open_partitions(loader.dataset, loader.execution.partitions, PeersAt::kSoon);
+  const int type = seed_node_type(dataset->meta(), loader.node_type);
+  const std::vector<std::int64_t> all =
+      loader.seeds ? *loader.seeds : original_ids_of_split(*dataset, type, loader.split);
+  loader.seeds =
+      node_split(*dataset, type, all, {.rank = world.rank(), .world_size = world.size(), .same_count = true});
   loader.deal.rank = 0;
   loader.deal.world_size = 1;
   return loader;

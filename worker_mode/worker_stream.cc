@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/base/notes.h"
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/device/gpu_sampling.h"
-#include "peers/peer_network.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/plugin_trial.h"
 #include "worker_mode/shared_row_cache.h"
@@ -66,7 +66,7 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
   config.batch_memory = stream->memory_of_worker(options);
   stream->row_cache_ = shared_row_cache(dataset, execution.features);
   stream->start_workers(execution, program, config);
-  if (dataset.peers() != nullptr && lost_partitions_are_noted()) stream->watched_ = std::move(parts.dataset);
+  if (dataset.peers() != nullptr && notes_are_taken()) stream->watched_ = std::move(parts.dataset);
   return stream;
 }
 

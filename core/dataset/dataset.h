@@ -138,7 +138,7 @@ class Dataset {
   /// Returns the rows in the order of source ids; empty where the dataset has none.
   ByIdView by_id(int edge_type) const { return {.order = edges_[edge_type].by_id.parts}; }
   /// Returns the original ids of a split, in the imported order. Where ids are sharded they are joined at the
-  /// first call, and only where the dataset is whole: kUnsupported elsewhere (core/seeds/split_peers.h asks).
+  /// first call, and only where the dataset is whole: kUnsupported elsewhere (core/sampler/peer_ids.h asks).
   /// Throws kNotFound naming the splits that exist.
   std::span<const std::int64_t> split(int node_type, const std::string& name) const;
   /// Returns the links of a split of an edge type. Throws kNotFound naming the edge splits that exist.
@@ -217,13 +217,17 @@ class Dataset {
     std::once_flag once;
     std::vector<std::int64_t> numbers, labels, times;
   };
+  struct OwnIds {
+    std::int64_t begin = 0;  // the partition's first dataset id
+    OriginalIds ids;
+  };
   struct NodeFiles {
     std::vector<std::int64_t> offsets;      // [parts + 1] of ids
     std::vector<NpyArray> halo_places;      // [halo] of HaloPlace
     NpyArray new_ids;                       // [N]; not with sharded ids
     NpyArray all_original_ids;              // [N] the inverse; read where some partitions are not here
     std::vector<NpyArray> new_ids_shards;   // [partition], with sharded ids, as the three below
-    std::vector<OriginalIds> own_ids;       // [partition]; null of those that are not here
+    std::vector<OwnIds> own_ids;            // of the partitions that are here
     std::vector<RemoteIdFiles> remote_ids;  // [part]
     std::vector<std::vector<NpyArray>> split_shards;  // [split][partition]
     std::vector<PartFiles<std::byte>> attrs;          // in the order of meta's list
@@ -277,6 +281,19 @@ class Dataset {
   void open_remote_ids(int node_type, int part, std::int64_t count);
   void open_link_shards(int edge_type);
   void find_own_ids(int node_type);
+  /// Returns where the original id of a node whose row is here lies; null of others.
+  static const std::int64_t* own_place(const NodeFiles& files, std::int64_t dataset_id) {
+    const std::int64_t* place = nullptr;
+    for (const auto& [begin, ids] : files.own_ids) {
+      const bool here =
+          static_cast<std::uint64_t>(dataset_id - begin) < static_cast<std::uint64_t>(ids.count);
+      place = here ? ids.first + (dataset_id - begin) * ids.stride : place;
+    }
+    return place;
+  }
+  template <class Id>
+  void find_in_lists(const NodeFiles& files, std::span<const std::int64_t> dataset_ids,
+                     std::int64_t* out) const;
   NpyArray open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const;
   NpyArray open_array(const std::string& relative) const;
 

@@ -53,9 +53,14 @@ std::int64_t Dataset::original_id(int node_type, std::int64_t dataset_id) const 
 
 std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id) const {
   const NodeTypeMeta& node = meta_.node_types[node_type];
-  const std::int64_t id = original_id(node_type, dataset_id);
+  const int p = partition_of(node.partition_offsets, dataset_id);
+  std::int64_t id = 0;
+  if (has_partition(p))  // what its row says, be it damaged
+    find_original_ids(node_type, {&dataset_id, 1}, &id);
+  else
+    id = original_id(node_type, dataset_id);
   if (id >= 0 && id < node.count) return id;
-  const int p = partition_of(node.partition_offsets, dataset_id), edge_type = edge_type_into_[node_type];
+  const int edge_type = edge_type_into_[node_type];
   const std::vector<RemoteIdFiles>& lists = nodes_[node_type].remote_ids;
   for (std::size_t part = 0; !has_partition(p) && part < lists.size(); ++part)
     if (const std::int64_t at = lists[part].ids.find(dataset_id); at >= 0)

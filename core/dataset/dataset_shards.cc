@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/prefetch.h"
@@ -12,12 +14,6 @@
 #include "core/dataset/id_ranges.h"
 
 namespace hopfeed {
-namespace {
-
-constexpr std::size_t kAhead = 16;  // look-ups under way
-
-}  // namespace
-
 // ---- opening
 
 void Dataset::open_ids(int node_type) {
@@ -109,8 +105,9 @@ void Dataset::open_link_shards(int edge_type) {
 
 // Once the rows are open, which mostly name them.
 void Dataset::find_own_ids(int node_type) {
+  const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
   for (int p = 0; p < meta_.partitions; ++p)
-    nodes_[node_type].own_ids.push_back(has_partition(p) ? original_ids(node_type, p) : OriginalIds());
+    if (has_partition(p)) nodes_[node_type].own_ids.push_back({offsets[p], original_ids(node_type, p)});
 }
 
 // ---- ids
@@ -150,31 +147,47 @@ void Dataset::check_original_id(int node_type, std::int64_t original_id) const {
                                                original_id, node.name, folder_.string(), node.count));
 }
 
-// Of each node the partition's row record first, then the lists of the partitions that are here: two places
-// of memory each, asked for some nodes ahead.
+// Some nodes at a time: first the places of those whose rows are here and the buckets of the others, then the
+// others' entries, then what lies there. So each waits for memory once, and all of them together.
 void Dataset::find_original_ids(int node_type, std::span<const std::int64_t> dataset_ids,
                                 std::int64_t* out) const {
   if (has_all_ids()) return original_ids(node_type, dataset_ids, out);
-  const NodeFiles& files = nodes_[node_type];
-  const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
-  const auto own_place = [&](std::int64_t id) -> const std::int64_t* {
-    const auto p = static_cast<std::size_t>(partition_of(offsets, id));
-    const OriginalIds& own = files.own_ids[p];
-    return own.first == nullptr ? nullptr : own.first + (id - offsets[p]) * own.stride;
-  };
-  const auto prefetch = [&](std::int64_t id, bool entries) {
-    if (const std::int64_t* place = own_place(id)) return prefetch_line(place);
-    for (const RemoteIdFiles& remote : files.remote_ids)
-      if (remote.ids.count > 0) entries ? remote.ids.prefetch_entries(id) : remote.ids.prefetch_bucket(id);
-  };
-  for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
-    if (i + 2 * kAhead < dataset_ids.size()) prefetch(dataset_ids[i + 2 * kAhead], false);
-    if (i + kAhead < dataset_ids.size()) prefetch(dataset_ids[i + kAhead], true);
-    const std::int64_t id = dataset_ids[i], *place = own_place(id);
-    out[i] = place ? *place : -1;
-    for (std::size_t f = 0; !place && out[i] < 0 && f < files.remote_ids.size(); ++f)
-      if (const std::int64_t at = files.remote_ids[f].ids.find(id); at >= 0)
-        out[i] = files.remote_ids[f].ids.original_id(at);
+  if (meta_.node_types[node_type].new_id_type == ElementType::kInt32)
+    find_in_lists<std::int32_t>(nodes_[node_type], dataset_ids, out);
+  else
+    find_in_lists<std::int64_t>(nodes_[node_type], dataset_ids, out);
+}
+
+template <class Id>
+void Dataset::find_in_lists(const NodeFiles& files, std::span<const std::int64_t> dataset_ids,
+                            std::int64_t* out) const {
+  constexpr std::size_t kTogether = 128;
+  std::array<const std::int64_t*, kTogether> own;
+  std::array<std::size_t, kTogether> own_at, remote_at;
+  for (std::size_t begin = 0; begin < dataset_ids.size(); begin += kTogether) {
+    const std::size_t end = std::min(begin + kTogether, dataset_ids.size());
+    std::size_t num_own = 0, num_remote = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::int64_t* const place = own_place(files, dataset_ids[i]);
+      own[num_own] = place, own_at[num_own] = i, remote_at[num_remote] = i;
+      num_own += place != nullptr, num_remote += place == nullptr;  // without a jump: it is a coin's toss
+    }
+    const std::span<const std::size_t> remote{remote_at.data(), num_remote};
+    for (const RemoteIdFiles& list : files.remote_ids)
+      for (const std::size_t i : list.ids.count > 0 ? remote : remote.first(0))
+        list.ids.prefetch_bucket(dataset_ids[i]);
+    for (std::size_t i = 0; i < num_own; ++i) prefetch_line(own[i]);
+    for (const RemoteIdFiles& list : files.remote_ids)
+      for (const std::size_t i : list.ids.count > 0 ? remote : remote.first(0))
+        list.ids.prefetch_entry<Id>(dataset_ids[i]);
+    for (std::size_t i = 0; i < num_own; ++i) out[own_at[i]] = *own[i];
+    for (const std::size_t i : remote) {
+      std::int64_t at = -1;
+      for (std::size_t l = 0; at < 0 && l < files.remote_ids.size(); ++l)
+        if (at = files.remote_ids[l].ids.find_in<Id>(dataset_ids[i]); at >= 0)
+          out[i] = files.remote_ids[l].ids.original_id(at);
+      if (at < 0) out[i] = -1;
+    }
   }
 }
 
@@ -216,10 +229,12 @@ std::span<const std::int64_t> Dataset::joined_split(int node_type, std::size_t s
       std::next(meta_.node_types[node_type].splits.begin(), static_cast<std::ptrdiff_t>(split))->first);
   Joined& joined = *nodes_[node_type].joined[split];
   std::call_once(joined.once, [&] {
+    std::vector<std::int64_t> numbers;  // joined once all is there, or not at all
     for (const NpyArray& shard : nodes_[node_type].split_shards[split]) {
       const std::span<const std::int64_t> entries = shard.as<std::int64_t>();
-      for (std::size_t i = 0; i < entries.size(); i += 2) joined.numbers.push_back(entries[i]);
+      for (std::size_t i = 0; i < entries.size(); i += 2) numbers.push_back(entries[i]);
     }
+    joined.numbers = std::move(numbers);
   });
   return joined.numbers;
 }
@@ -230,15 +245,19 @@ LinkSplit Dataset::joined_links(int edge_type, std::size_t split) const {
   const LinkShards& files = edges_[edge_type].split_shards[split];
   Joined& joined = *files.joined;
   std::call_once(joined.once, [&] {
+    std::vector<std::int64_t> numbers, all_labels, all_times;
     for (const LinkFiles& shard : files.shards) {
       const std::span<const std::int64_t> pairs = numbers_or_none(shard.pairs),
                                           labels = numbers_or_none(shard.labels),
                                           times = numbers_or_none(shard.times);
       for (std::size_t i = 0; i < pairs.size(); i += 4)
-        joined.numbers.insert(joined.numbers.end(), {pairs[i], pairs[i + 1]});
-      joined.labels.insert(joined.labels.end(), labels.begin(), labels.end());
-      joined.times.insert(joined.times.end(), times.begin(), times.end());
+        numbers.insert(numbers.end(), {pairs[i], pairs[i + 1]});
+      all_labels.insert(all_labels.end(), labels.begin(), labels.end());
+      all_times.insert(all_times.end(), times.begin(), times.end());
     }
+    joined.numbers = std::move(numbers);
+    joined.labels = std::move(all_labels);
+    joined.times = std::move(all_times);
   });
   return {.pairs = joined.numbers,
           .labels = joined.labels,

@@ -40,34 +40,62 @@ struct RemoteIds {
   std::int64_t id(std::int64_t i) const { return number(2 * i); }
   std::int64_t original_id(std::int64_t i) const { return number(2 * i + 1); }
 
-  /// Brings what find() begins with closer: first the bucket, then, some look-ups later, its entries.
-  void prefetch_bucket(std::int64_t id) const { prefetch_line(buckets.data() + bucket(id)); }
-  void prefetch_entries(std::int64_t id) const {
-    const std::int64_t at = buckets[static_cast<std::size_t>(bucket(id))];
-    const std::byte* const first = entries + static_cast<std::size_t>(at) * 2 * element_bytes(type);
-    prefetch_line(first);  // about eight entries lie in two lines
-    prefetch_line(first + 64);
-  }
   /// Returns the place of an id of [0, limit); -1 where it has none. Damaged buckets find nothing, and no
   /// memory that is not the view's.
   std::int64_t find(std::int64_t id) const {
+    return type == ElementType::kInt32 ? find_in<std::int32_t>(id) : find_in<std::int64_t>(id);
+  }
+
+  // For many look-ups, by callers that have asked what `type` is. There must be entries.
+
+  /// Brings what find_in() begins with closer: first the bucket, then, some look-ups later, its entry.
+  void prefetch_bucket(std::int64_t id) const { prefetch_line(buckets.data() + id_bucket(id, scale)); }
+  template <class Id>
+  void prefetch_entry(std::int64_t id) const {
+    const Span span = span_of(id);
+    prefetch_line(reinterpret_cast<const Id*>(entries) + 2 * span.guess);
+  }
+  template <class Id>
+  std::int64_t find_in(std::int64_t id) const {
     if (count == 0) return -1;
-    const std::int64_t b = bucket(id);
-    std::int64_t lo = std::clamp<std::int64_t>(buckets[static_cast<std::size_t>(b)], 0, count),
-                 hi = std::clamp<std::int64_t>(buckets[static_cast<std::size_t>(b) + 1], lo, count);
-    const std::int64_t end = hi;
-    while (lo < hi) {
-      const std::int64_t mid = lo + (hi - lo) / 2;
-      if (this->id(mid) < id)
-        lo = mid + 1;
-      else
-        hi = mid;
+    const Id* const all = reinterpret_cast<const Id*>(entries);
+    auto [begin, end, guess] = span_of(id);
+    if (begin == end) return -1;
+    if (all[2 * guess] == id) return guess;
+    // Away from the guess by steps that double, for it is near; then by halves.
+    std::int64_t step = 1;
+    if (all[2 * guess] < id) {
+      for (begin = guess; begin + step < end && all[2 * (begin + step)] < id; step *= 2) begin += step;
+      end = std::min(end, begin + step + 1);
+    } else {
+      for (end = guess; end - step >= begin && all[2 * (end - step)] > id; step *= 2) end -= step;
+      begin = std::max(begin, end - step);
     }
-    return lo < end && this->id(lo) == id ? lo : -1;
+    while (begin < end) {
+      const std::int64_t middle = begin + (end - begin) / 2;
+      if (all[2 * middle] == id) return middle;
+      (all[2 * middle] < id ? begin : end) = middle + (all[2 * middle] < id);
+    }
+    return -1;
   }
 
  private:
-  std::int64_t bucket(std::int64_t id) const { return id_bucket(id, scale); }
+  struct Span {
+    std::int64_t begin, end;  // of its bucket
+    std::int64_t guess;       // where it is, if the bucket's ids lie evenly
+  };
+  Span span_of(std::int64_t id) const {
+    const unsigned __int128 place = static_cast<unsigned __int128>(id) * scale;
+    const auto bucket = static_cast<std::size_t>(place >> 64);
+    const std::int64_t begin = std::clamp<std::int64_t>(buckets[bucket], 0, count),
+                       end = std::clamp<std::int64_t>(buckets[bucket + 1], begin, count);
+    const auto share = static_cast<std::uint64_t>(place);  // of the bucket's width, in 2^-64
+    return {.begin = begin,
+            .end = end,
+            .guess = begin + static_cast<std::int64_t>(static_cast<unsigned __int128>(share) *
+                                                           static_cast<std::uint64_t>(end - begin) >>
+                                                       64)};
+  }
   std::int64_t number(std::int64_t i) const {
     return type == ElementType::kInt32 ? reinterpret_cast<const std::int32_t*>(entries)[i]
                                        : reinterpret_cast<const std::int64_t*>(entries)[i];

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/base/error.h"
@@ -12,6 +13,7 @@
 #include "core/dataset/row_gather.h"
 #include "core/sampler/peer_degrees.h"
 #include "core/sampler/peer_ids.h"
+#include "core/sampler/split_entries.h"
 #include "core/seeds/edge_membership.h"
 
 namespace hopfeed {
@@ -301,6 +303,9 @@ void PartitionOwner::old_ids(std::uint32_t partition, PeerReader& in, PeerWriter
       ids_of(rows, offsets[partition], offsets[partition + 1] - offsets[partition]);
   std::vector<std::int64_t> ids(nodes.size());
   dataset_.find_original_ids(type, nodes, ids.data());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < 0 || ids[i] >= dataset_.num_nodes(type))
+      dataset_.checked_original_id(type, nodes[i]);  // throws
   original_ids_ += std::ssize(ids);
   out.narrow(std::span<const std::int64_t>(ids), id_width(dataset_, type));
 }
@@ -322,25 +327,24 @@ void PartitionOwner::split(std::uint32_t partition, PeerReader& in, PeerWriter& 
                                                : ids_of(in.array<std::uint32_t>(head.places), 0, range);
   in.end();
   mapped_ids_ += std::ssize(places);
-  const int type = static_cast<int>(head.type), p = static_cast<int>(partition);
-  std::vector<std::int64_t> column(places.size());
-  const auto put = [&](std::span<const std::int64_t> entries, std::size_t width, std::size_t at, int bytes) {
-    for (std::size_t i = 0; i < places.size(); ++i)
-      column[i] = entries[static_cast<std::size_t>(places[i]) * width + at];
+  const SplitMeta split =
+      find_split(dataset_, head.is_edge ? Store::kEdge : Store::kNode, static_cast<int>(head.type), name);
+  std::vector<std::size_t> at(places.size());
+  std::iota(at.begin(), at.end(), std::size_t{0});
+  SplitEntries entries;
+  entries.resize(split, places.size());
+  read_split_shard(dataset_, split, static_cast<int>(partition), places, at, entries);
+  const auto put = [&](const std::vector<std::int64_t>& column, int bytes) {
     out.narrow(std::span<const std::int64_t>(column), bytes);
   };
-  if (!head.is_edge) {
-    const SplitShard shard = dataset_.split_shard(type, name, p);
-    for (const std::size_t at : {0, 1}) put(shard.ids, 2, at, id_width(dataset_, type));
-    return;
-  }
-  const LinkShard shard = dataset_.link_shard(type, name, p);
-  const EdgeTypeMeta& edge = meta.edge_types[head.type];
-  for (const std::size_t at : {0, 1, 2, 3})
-    put(shard.pairs, 4, at,
-        id_width(dataset_, at % 2 == 0 ? meta.edge_src_type(edge) : meta.edge_dst_type(edge)));
-  for (const std::span<const std::int64_t> numbers : {shard.labels, shard.times})
-    if (!numbers.empty()) put(numbers, 1, 0, sizeof(std::int64_t));
+  const int of_sources = id_width(dataset_, split.src_type),
+            of_destinations = id_width(dataset_, split.dst_type);
+  put(entries.originals, of_sources);
+  if (split.is_edge()) put(entries.destination_originals, of_destinations);
+  put(entries.ids, of_sources);
+  if (split.is_edge()) put(entries.destination_ids, of_destinations);
+  if (split.has_labels) put(entries.labels, sizeof(std::int64_t));
+  if (split.has_times) put(entries.times, sizeof(std::int64_t));
 }
 
 }  // namespace hopfeed

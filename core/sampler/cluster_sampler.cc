@@ -24,7 +24,7 @@ std::string types_with(const DatasetMeta& meta, const std::string& attribute) {
 }  // namespace
 
 ClusterIndex::ClusterIndex(const Dataset& dataset, int node_type, const std::string& attribute)
-    : attr_(dataset, node_type, attribute) {
+    : attr_(dataset, node_type, attribute, sizeof(std::int64_t)) {
   const std::string& type = dataset.meta().node_types[node_type].name;
   if (attr_.view().type != ElementType::kInt64 || !is_scalar(attr_.view()))
     throw Error(

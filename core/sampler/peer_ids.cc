@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -31,6 +30,13 @@ void read_numbers(PeerReader& in, const std::vector<std::size_t>& at, std::vecto
   for (std::size_t i = 0; i < at.size(); ++i) out[at[i]] = numbers[i];
 }
 
+/// Calls each(first, count) for pieces of `all` ids that fit into a question.
+template <class Each>
+void for_pieces(std::size_t all, const Each& each) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  for (std::size_t first = 0; first < all; first += kPiece) each(first, std::min(kPiece, all - first));
+}
+
 /// Calls each(first, numbers from `first` on) for all nodes of a type.
 void for_chunks(const Dataset& dataset, int node_type, const EachIds& each) {
   const std::int64_t chunk = dataset.has_all_ids() ? 4'096 : std::int64_t{1} << 18,
@@ -48,40 +54,6 @@ std::vector<std::uint32_t> narrowed(const std::vector<std::int64_t>& places) {
 }
 
 }  // namespace
-
-SplitMeta find_split(const Dataset& dataset, Store store, int type, const std::string& name) {
-  const DatasetMeta& meta = dataset.meta();
-  SplitMeta split{.is_edge = store == Store::kEdge};
-  const auto number_of = [&](const std::map<std::string, std::int64_t>& splits) {
-    const auto found = splits.find(name);
-    split.number = static_cast<std::uint32_t>(std::distance(splits.begin(), found));
-    split.count = found->second;
-  };
-  if (!split.is_edge) {
-    dataset.split_shard(type, name, 0);  // throws where there is none
-    split.src_type = type;
-    number_of(meta.node_types[static_cast<std::size_t>(type)].splits);
-    return split;
-  }
-  dataset.link_shard(type, name, 0);
-  const EdgeTypeMeta& edge = meta.edge_types[static_cast<std::size_t>(type)];
-  split.src_type = meta.edge_src_type(edge);
-  split.dst_type = meta.edge_dst_type(edge);
-  split.has_labels = meta.has_labels(edge, name);
-  split.has_times = meta.has_times(edge, name);
-  number_of(edge.splits);
-  if (split.has_labels) split.smallest_label = edge.smallest_labels.at(name);
-  return split;
-}
-
-void SplitEntries::resize(const SplitMeta& of, std::size_t count) {
-  originals.resize(count);
-  ids.resize(count);
-  destination_originals.resize(of.is_edge ? count : 0);
-  destination_ids.resize(of.is_edge ? count : 0);
-  labels.resize(of.has_labels ? count : 0);
-  times.resize(of.has_times ? count : 0);
-}
 
 template <class Head>
 void PeerIds::ask(int partition, PeerAsk kind, Head head, bool wide, Asked asked, Read read) {
@@ -127,6 +99,7 @@ void PeerIds::ask_for_original_ids(int node_type, std::span<const std::int64_t> 
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (out[i] >= 0) continue;
     const int p = partition_of(node.partition_offsets, ids[i]);
+    if (dataset_.has_partition(p)) dataset_.checked_original_id(node_type, ids[i]);  // throws: it is damaged
     of[p].at.push_back(i);
     of[p].places.push_back(ids[i] - node.partition_offsets[static_cast<std::size_t>(p)]);
   }
@@ -154,7 +127,7 @@ void PeerIds::ask_for_split(Store store, int type, const std::string& split,
   }
   for (auto& [p, asked] : of) {
     if (dataset_.has_partition(p)) {
-      read_here(store, type, split, p, asked, out);
+      read_split_shard(dataset_, of_split, p, asked.places, asked.at, out);
       continue;
     }
     const PeerSplitHead head{.is_edge = store == Store::kEdge,
@@ -168,35 +141,13 @@ void PeerIds::ask_for_split(Store store, int type, const std::string& split,
             read_ids(in, at, id_width(dataset_, node_type), dataset_.num_nodes(node_type), to.data());
           };
           read(of_split.src_type, out.originals);
-          if (of_split.is_edge) read(of_split.dst_type, out.destination_originals);
+          if (of_split.is_edge()) read(of_split.dst_type, out.destination_originals);
           read(of_split.src_type, out.ids);
-          if (of_split.is_edge) read(of_split.dst_type, out.destination_ids);
+          if (of_split.is_edge()) read(of_split.dst_type, out.destination_ids);
           if (of_split.has_labels) read_numbers(in, at, out.labels);
           if (of_split.has_times) read_numbers(in, at, out.times);
         });
   }
-}
-
-void PeerIds::read_here(Store store, int type, const std::string& split, int p, const Asked& asked,
-                        SplitEntries& out) const {
-  const auto copy = [&](std::span<const std::int64_t> from, std::size_t width, std::size_t at,
-                        std::vector<std::int64_t>& to) {
-    for (std::size_t i = 0; i < asked.at.size(); ++i)
-      to[asked.at[i]] = from[static_cast<std::size_t>(asked.places[i]) * width + at];
-  };
-  if (store == Store::kNode) {
-    const SplitShard shard = dataset_.split_shard(type, split, p);
-    copy(shard.ids, 2, 0, out.originals);
-    copy(shard.ids, 2, 1, out.ids);
-    return;
-  }
-  const LinkShard shard = dataset_.link_shard(type, split, p);
-  copy(shard.pairs, 4, 0, out.originals);
-  copy(shard.pairs, 4, 1, out.destination_originals);
-  copy(shard.pairs, 4, 2, out.ids);
-  copy(shard.pairs, 4, 3, out.destination_ids);
-  if (!out.labels.empty()) copy(shard.labels, 1, 0, out.labels);
-  if (!out.times.empty()) copy(shard.times, 1, 0, out.times);
 }
 
 void PeerIds::take() {
@@ -236,7 +187,7 @@ void PeerIds::drop() noexcept {
 SplitEntries whole_split(const Dataset& dataset, Store store, int type, const std::string& name) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 20;
   const SplitMeta split = find_split(dataset, store, type, name);
-  const std::uint64_t columns = (split.is_edge ? 4 : 2) + split.has_labels + split.has_times;
+  const std::uint64_t columns = (split.is_edge() ? 4 : 2) + split.has_labels + split.has_times;
   require_memory(columns * sizeof(std::int64_t) * static_cast<std::uint64_t>(split.count), available_memory(),
                  fmt::format("all of split '{}', whose ranges lie on other machines", name),
                  "give its seeds without times, weights or strict negatives, or use more memory");
@@ -260,10 +211,19 @@ SplitEntries whole_split(const Dataset& dataset, Store store, int type, const st
 std::vector<std::int64_t> dataset_ids_of_all(const Dataset& dataset, int node_type,
                                              std::span<const std::int64_t> originals) {
   std::vector<std::int64_t> ids(originals.size());
-  PeerIds peers(dataset);
-  peers.ask_dataset_ids(node_type, originals, ids);
-  peers.take();
+  for_pieces(ids.size(), [&](std::size_t first, std::size_t count) {
+    PeerIds peers(dataset);
+    peers.ask_dataset_ids(node_type, originals.subspan(first, count), std::span(ids).subspan(first, count));
+    peers.take();
+  });
   return ids;
+}
+
+std::vector<std::int64_t> original_ids_of_split(const Dataset& dataset, int node_type,
+                                                const std::string& split) {
+  if (!dataset.has_all_ids()) return whole_split(dataset, Store::kNode, node_type, split).originals;
+  const std::span<const std::int64_t> ids = dataset.split(node_type, split);
+  return {ids.begin(), ids.end()};
 }
 
 std::vector<std::int64_t> dataset_ids_of_split(const Dataset& dataset, int node_type,
@@ -275,9 +235,11 @@ std::vector<std::int64_t> dataset_ids_of_split(const Dataset& dataset, int node_
 std::vector<std::int64_t> original_ids_of_all(const Dataset& dataset, int node_type,
                                               std::span<const std::int64_t> ids) {
   std::vector<std::int64_t> originals(ids.size());
-  PeerIds peers(dataset);
-  peers.ask_original_ids(node_type, ids, originals.data());
-  peers.take();
+  for_pieces(ids.size(), [&](std::size_t first, std::size_t count) {
+    PeerIds peers(dataset);
+    peers.ask_original_ids(node_type, ids.subspan(first, count), originals.data() + first);
+    peers.take();
+  });
   return originals;
 }
 

@@ -13,6 +13,7 @@
 #include "core/dataset/dataset.h"
 #include "core/sampler/peer_questions.h"
 #include "core/sampler/peer_round.h"
+#include "core/sampler/split_entries.h"
 
 namespace hopfeed {
 
@@ -22,30 +23,13 @@ inline int id_width(const Dataset& dataset, int node_type) {
       element_bytes(dataset.meta().node_types[static_cast<std::size_t>(node_type)].new_id_type));
 }
 
-/// SplitMeta is what the manifest says of a split.
-struct SplitMeta {
-  bool is_edge = false, has_labels = false, has_times = false;
-  std::uint32_t number = 0;  // among those of its type
-  std::int64_t count = 0;
-  int src_type = 0, dst_type = 0;   // node types; of nodes the first
-  std::int64_t smallest_label = 0;  // of links with labels
-};
-/// Only with sharded ids. Throws kNotFound as Dataset::split and edge_split do.
-SplitMeta find_split(const Dataset& dataset, Store store, int type, const std::string& name);
-
-/// SplitEntries are entries of a split: of links `originals` and `ids` are those of the sources.
-struct SplitEntries {
-  void resize(const SplitMeta& of, std::size_t count);
-
-  std::vector<std::int64_t> originals, ids;                          // [n]
-  std::vector<std::int64_t> destination_originals, destination_ids;  // [n] of links
-  std::vector<std::int64_t> labels, times;  // [n] of links; empty: the split has none
-};
-
 class PeerIds {
  public:
   /// `dataset` must outlive it.
   explicit PeerIds(const Dataset& dataset) : dataset_(dataset) {}
+  ~PeerIds() { drop(); }
+  PeerIds(const PeerIds&) = delete;
+  PeerIds& operator=(const PeerIds&) = delete;
 
   /// Fills out[i] = dataset id of originals[i], now or in take(); both must hold until then. Throws kInvalid
   /// naming an id that is out of range, and what PartitionPeers throws.
@@ -67,13 +51,9 @@ class PeerIds {
     std::vector<std::size_t> at;  // which of those of the caller
     std::vector<std::int64_t> places;
   };
-  void read_here(Store store, int type, const std::string& split, int partition, const Asked& asked,
-                 SplitEntries& out) const;
   using Read = std::function<void(PeerReader& in, const std::vector<std::size_t>& at)>;
   template <class Head>
   void ask(int partition, PeerAsk kind, Head head, bool wide, Asked asked, Read read);
-
-  const Dataset& dataset_;
   /// Does what may throw; then nothing is left under way.
   template <class Action>
   void or_drop(const Action& action) {
@@ -97,18 +77,17 @@ class PeerIds {
     int partition = 0;
     bool under_way = false;
   };
+  const Dataset& dataset_;
   std::vector<Question> questions_;
-
- public:
-  ~PeerIds() { drop(); }
-  PeerIds(const PeerIds&) = delete;
-  PeerIds& operator=(const PeerIds&) = delete;
 };
 
 /// Returns all entries of a split, some at a time, into memory. Throws kNoSpace where they do not fit.
 SplitEntries whole_split(const Dataset& dataset, Store store, int type, const std::string& split);
 
-/// Returns the dataset ids of the nodes of a split, in the imported order, whoever has them.
+/// Returns the original ids of the nodes of a split, in the imported order, whoever has them.
+std::vector<std::int64_t> original_ids_of_split(const Dataset& dataset, int node_type,
+                                                const std::string& split);
+/// Returns the dataset ids of the nodes of a split likewise.
 std::vector<std::int64_t> dataset_ids_of_split(const Dataset& dataset, int node_type,
                                                const std::string& split);
 

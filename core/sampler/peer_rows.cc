@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/memory_limits.h"
+#include "core/base/notes.h"
 #include "core/dataset/row_gather.h"
 #include "core/sampler/rows_here.h"
 
@@ -101,17 +102,24 @@ void gather_rows_of_all(const Dataset& dataset, Store store, int type, const std
   others.take([&](std::size_t i, const std::byte* row) { std::memcpy(out + i * row_bytes, row, row_bytes); });
 }
 
-WholeNodeAttr::WholeNodeAttr(const Dataset& dataset, int node_type, const std::string& name)
+WholeNodeAttr::WholeNodeAttr(const Dataset& dataset, int node_type, const std::string& name,
+                             std::size_t beside)
     : view_(dataset.attr(node_type, name)) {
-  if (dataset.whole()) return;
   constexpr std::int64_t kChunk = std::int64_t{1} << 20;
   const std::int64_t count = dataset.num_nodes(node_type);
   const auto row_bytes = static_cast<std::size_t>(view_.row_bytes);
-  const std::size_t bytes = static_cast<std::size_t>(count) * row_bytes;
-  require_memory(bytes, available_memory(),
-                 fmt::format("attribute '{}' of all nodes of type '{}', most of which lie on other machines",
-                             name, dataset.meta().node_types[static_cast<std::size_t>(node_type)].name),
-                 "leave out what needs all of it, or use more memory");
+  const std::size_t bytes = dataset.whole() ? 0 : static_cast<std::size_t>(count) * row_bytes;
+  const std::string& type = dataset.meta().node_types[static_cast<std::size_t>(node_type)].name;
+  const std::size_t all = bytes + static_cast<std::size_t>(count) * beside;
+  require_memory(
+      all, available_memory(),
+      fmt::format("what is drawn by attribute '{}' of all {} nodes of type '{}'", name, count, type),
+      "leave it out, or use more memory");
+  if (dataset.whole()) return;
+  give_note_once(
+      fmt::format("attribute '{}' of all nodes of type '{}' is kept here, {} for each batch under way: "
+                  "what is drawn needs all of it",
+                  name, type, format_bytes(all)));
   copy_.resize(bytes);
   std::vector<std::int64_t> ids;
   for (std::int64_t begin = 0; begin < count; begin += kChunk) {

@@ -59,8 +59,10 @@ void gather_rows_of_all(const Dataset& dataset, Store store, int type, const std
 /// all of it: weights and times of negatives, clusters.
 class WholeNodeAttr {
  public:
-  /// Throws kNotFound naming the attributes that exist, and what PartitionPeers throws.
-  WholeNodeAttr(const Dataset& dataset, int node_type, const std::string& name);
+  /// Once memory is there for a copy, and for the `beside` bytes a node that its reader keeps with it, asks
+  /// for the copy and tells so in a note. Throws kNotFound naming the attributes that exist, kNoSpace, and
+  /// what PartitionPeers throws.
+  WholeNodeAttr(const Dataset& dataset, int node_type, const std::string& name, std::size_t beside);
   WholeNodeAttr(const WholeNodeAttr&) = delete;
   WholeNodeAttr& operator=(const WholeNodeAttr&) = delete;
   const AttrView& view() const { return view_; }

@@ -18,7 +18,7 @@ namespace {
 
 /// The alias table of every node, by original id.
 std::vector<AliasEntry> table_of(const Dataset& dataset, int node_type, const std::string& name) {
-  const WholeNodeAttr whole(dataset, node_type, name);
+  const WholeNodeAttr whole(dataset, node_type, name, sizeof(double) + sizeof(AliasEntry));
   const AttrView& attr = whole.view();
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::kInvalid, fmt::format("negatives cannot be drawn by attribute '{}' of node type "

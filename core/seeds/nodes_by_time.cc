@@ -37,7 +37,7 @@ AttrView node_times(const Dataset& dataset, int node_type, const std::string& ti
 
 // Front to back in the dataset's order, which nothing has to look up.
 NodesByTime::NodesByTime(const Dataset& dataset, int node_type, const std::string& time)
-    : dataset_(dataset), node_type_(node_type), times_(dataset, node_type, time) {
+    : dataset_(dataset), node_type_(node_type), times_(dataset, node_type, time, sizeof(Node)) {
   const std::int64_t count = dataset.num_nodes(node_type);
   nodes_.reserve(static_cast<std::size_t>(count));
   for_all_original_ids(dataset, node_type, [&](std::int64_t first, std::span<const std::int64_t> originals) {

@@ -11,6 +11,7 @@
 #include "core/base/limits.h"
 #include "core/base/saturating.h"
 #include "partition_tool/graph_memory.h"
+#include "partition_tool/id_choice.h"
 #include "partition_tool/node_order.h"
 #include "partition_tool/partition_limits.h"
 #include "partition_tool/read_dataset.h"
@@ -18,16 +19,6 @@
 
 namespace hopfeed {
 namespace {
-
-bool shards_ids(const CutOptions& options, const DatasetMeta& input) {
-  if (options.ids == "sharded" && options.parts == 1)
-    throw Error(ErrorCode::kInvalid,
-                "--ids sharded deals ids out to partitions, and --parts 1 makes one; leave one of them out");
-  if (options.ids != "auto") return options.ids == "sharded";
-  return options.parts > 1 && std::ranges::any_of(input.node_types, [](const NodeTypeMeta& node) {
-           return node.count >= kShardedIdsNodes;
-         });
-}
 
 /// METIS is given as much of the graph as there is memory for (cut_nodes.h); all else it takes to cut at all.
 MemoryWish wish_of(const CutOptions& options, const DatasetMeta& meta) {
@@ -66,7 +57,7 @@ void partition_dataset(const CutOptions& options) {
   if (options.halo > 0 && options.parts == 1)
     throw Error(ErrorCode::kInvalid,
                 "--halo copies nodes along the cut, and --parts 1 cuts nothing; leave one of them out");
-  const bool sharded_ids = shards_ids(options, meta);
+  const bool sharded_ids = shards_ids(options.ids, options.parts, meta);
   for (const NodeTypeMeta& node : meta.node_types) require_enough_parts(node.name, node.count, options.parts);
   check_choice(options);
   if (options.method == "metis" && options.parts > 1) require_metis_nodes(num_nodes);
@@ -103,6 +94,11 @@ void partition_dataset(const CutOptions& options) {
              100.0 * static_cast<double>(result.meta.cut.edges_cut) /
                  static_cast<double>(std::max<std::int64_t>(1, num_edges)),
              nodes.seconds);
+  for (const NodeTypeMeta& node : result.meta.node_types) {
+    std::vector<std::int64_t> rows(node.partition_offsets.begin() + 1, node.partition_offsets.end());
+    for (std::size_t p = rows.size(); p-- > 0;) rows[p] -= node.partition_offsets[p];
+    for (const std::string& line : limits_ahead(node.name, rows)) fmt::print("{}\n", line);
+  }
   json.write(report_dataset(
       options.folder, result,
       {.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),

@@ -11,13 +11,10 @@ namespace hopfeed {
 struct CutOptions : WriteOptions, CutChoice {  // fanouts and batch size: those of the input by default
   std::string input;
   std::int64_t parts = 1;
-  std::string ids = "auto";  // replicated, sharded; auto: sharded where a node type has kShardedIdsNodes
+  std::string ids = "auto";  // replicated, sharded; auto: of large graphs (id_choice.h)
   std::int64_t halo = 0;     // 1: write_halos()
   bool by_id = false;        // order rows by source ids, where the input's are not
 };
-
-/// Of a node type, from where on ids of all its nodes (8 to 16 bytes each) are no small part of a machine.
-inline constexpr std::int64_t kShardedIdsNodes = 100'000'000;
 
 /// Makes the dataset. Throws kCorrupt, and leaves nothing behind, where what was read is not what the input's
 /// fingerprint names.

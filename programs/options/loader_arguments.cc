@@ -12,10 +12,10 @@
 #include "cache/open_file_reader.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/notes.h"
 #include "core/program/field_options.h"
 #include "core/program/patient_write.h"
 #include "gpu/device/auto_graph_mode.h"
-#include "peers/peer_network.h"
 #include "stream/keyed_seeds.h"
 #include "stream/seed_files.h"
 
@@ -111,7 +111,7 @@ void LoaderArguments::refuse_of_workers() const {
 void LoaderArguments::take() {
   options_.execution.partitions = partitions_.take();
   if (options_.execution.partitions.on())
-    note_lost_partitions([program = line_](const std::string& line) {
+    take_notes([program = line_](const std::string& line) {
       write_patiently(STDERR_FILENO, program->in_own_words(line) + "\n", kLastLinePatienceMs);
     });
   BatchOptions& batch = options_.batch;

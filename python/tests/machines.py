@@ -39,11 +39,11 @@ class Machines:
 
 
 @contextmanager
-def machines(dataset: Path, folder: Path, addresses: list[str] | None = None) -> Iterator[Machines]:
+def machines(dataset: Path, folder: Path, addresses: list[str] | None = None, ids: str = "auto") -> Iterator[Machines]:
     """Cuts a dataset, spreads it, starts the servers; ends them."""
     folder.mkdir(exist_ok=True)
     addresses = addresses or [f"unix:{folder}/{i}" for i in range(2)]
-    partition("partition", dataset, folder / "cut", "--parts", 2)
+    partition("partition", dataset, folder / "cut", "--parts", 2, "--ids", ids)
     folders = []
     for i in range(2):
         folders.append(folder / f"machine{i}")

@@ -39,10 +39,10 @@ def two(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machi
 
 @pytest.fixture(scope="module")
 def shop(typed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    """Several types, and a split of links."""
+    """Several types, and a split of links; each machine has a range of the ids and splits."""
     folder = tmp_path_factory.mktemp("machines")
     partition("split-links", typed, folder / "split", "--edge-types", "likes", "--num-val", 100, "--num-test", 200)
-    with machines(folder / "split", folder / "shop") as found:
+    with machines(folder / "split", folder / "shop", ids="sharded") as found:
         yield found
 
 

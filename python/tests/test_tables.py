@@ -77,6 +77,14 @@ def test_sharded_ids_are_those_that_every_machine_would_have(shop: Shop, importe
     assert {path: xxh3 for path, xxh3 in files_of(tmp_path / "sharded").items() if path in same}.items() <= same.items()
 
 
+def test_ids_of_large_types_are_sharded_unasked(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = write_shop(shop, tmp_path)
+    for threshold, sharded in ((1, True), (10**6, False)):
+        monkeypatch.setattr("hopfeed.tables.draft.SHARDED_FROM", threshold)
+        import_tables(tmp_path / str(threshold), tables, parts=2)
+        assert bool(list((tmp_path / str(threshold)).glob("nodes/*/new_ids.npy"))) == (not sharded)
+
+
 def test_one_partition_has_no_ranges_of_ids(shop: Shop, tmp_path: Path) -> None:
     with pytest.raises(hopfeed.InvalidError, match="--ids sharded gives each partition a range of the ids; give --parts 2 or more"):
         import_tables(tmp_path / "dataset", write_shop(shop, tmp_path), ids="sharded")

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/memory_limits.h"
 #include "core/seeds/negative_draws.h"
 #include "tests/core/chi_square.h"
 #include "tests/support/machines.h"
@@ -201,6 +202,26 @@ TEST_F(ManyNodes, MachinesThatHaveSomePartitions_MakeTheBytesOfTheWhole) {
     for (std::size_t m = 0; m < several.size(); ++m)
       EXPECT_EQ(testing::make_link_batch(several.dataset(m), {.pairs = some_links()}, links).view().digest(),
                 digest);
+  }
+}
+
+TEST_F(ManyNodes, WhatTakesMemoryOfAllNodes_IsRefusedInOneLine) {
+  constexpr std::uint64_t kLeast = 8 * static_cast<std::uint64_t>(SparseGraph::kNodes);
+  if (available_memory().bytes > kLeast) GTEST_SKIP() << "this machine has memory for it";
+  const Dataset whole(path());
+  const testing::Machines machines(path(), 3);
+  BatchOptions options = of_links(NegativeMode::kTriplet, false);
+  options.link.negatives.dst_weight = "t";
+  for (const Dataset* dataset : {&whole, &machines.dataset(1)}) {
+    try {
+      testing::make_link_batch(*dataset, {.pairs = some_links()}, options);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kNoSpace) << error.what();
+      EXPECT_NE(error.message().find("attribute 't' of all 12000000000 nodes of type 'node'"),
+                std::string::npos)
+          << error.what();
+    }
   }
 }
 

@@ -265,5 +265,45 @@ TEST_P(ShardedDataset, SizesThatAreNotThoseOfTheCut_AreFoundByVerify) {
   expect_refused([&] { testing::verify(data_); }, "'halo_sources' of partition 1", ErrorCode::kCorrupt);
 }
 
+/// A list of ids below `limit`, as its files are: the original id is what the id lacks to the limit.
+struct List {
+  List(const Ints& of, std::int64_t limit) {
+    for (const std::int64_t id : of) numbers.insert(numbers.end(), {id, limit - id});
+    const std::int64_t count = std::ssize(of), num = num_id_buckets(count);
+    const std::uint64_t scale = id_bucket_scale(limit, num);
+    for (std::int64_t b = 0; b <= num; ++b)
+      buckets.push_back(std::ranges::count_if(of, [&](std::int64_t id) { return id_bucket(id, scale) < b; }));
+    ids = {.entries = reinterpret_cast<const std::byte*>(numbers.data()),
+           .type = ElementType::kInt64,
+           .count = count,
+           .scale = scale,
+           .buckets = buckets};
+  }
+  Ints numbers, buckets;
+  RemoteIds ids;
+};
+
+// Even ones, those of one stretch, clusters, and ends: a look-up begins where an even list has the id.
+TEST(RemoteIds, EachIdIsFound_AndNoOther) {
+  constexpr std::int64_t kLimit = 5'000;
+  Ints all(kLimit), stretch(900), clusters, squares, even;
+  std::iota(all.begin(), all.end(), 0);
+  std::iota(stretch.begin(), stretch.end(), 3'777);
+  for (std::int64_t id = 0; id < kLimit; ++id) {
+    if (id % 1'000 < 60) clusters.push_back(id);
+    if (id % 7 == 3) even.push_back(id);
+    if (id * id < kLimit) squares.push_back(id * id);
+  }
+  for (const Ints& of :
+       {all, stretch, clusters, squares, even, Ints{0}, Ints{kLimit - 1}, Ints{0, kLimit - 1}, Ints{}}) {
+    const List list(of, kLimit);
+    for (std::int64_t id = 0, next = 0; id < kLimit; ++id) {
+      const bool there = next < std::ssize(of) && of[static_cast<std::size_t>(next)] == id;
+      ASSERT_EQ(list.ids.find(id), there ? next : -1) << id << " of " << of.size();
+      if (there) ASSERT_EQ(list.ids.original_id(next++), kLimit - id);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hopfeed

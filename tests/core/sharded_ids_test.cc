@@ -3,11 +3,13 @@
 // partitions_oracle_test.cc has every kind of sampling over random graphs.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/notes.h"
 #include "core/dataset/id_ranges.h"
 #include "core/maker/batch_source.h"
 #include "core/sampler/peer_ids.h"
@@ -246,6 +248,27 @@ TEST_F(ShardedIds, WhatIsAskedIsCounted) {
             1.05 * static_cast<double>(bytes + 8 * rows + 12 * 100 + 64 * 2 * more_questions));
 }
 
+TEST_F(ShardedIds, WhatNeedsAllNodesSaysWhatItKeeps) {
+  cut(2);
+  const Dataset whole(replicated_);
+  BatchOptions options{.fanouts = {3}, .link = {.edge_type = "user__buys__item"}};
+  options.link.negatives.mode = NegativeMode::kTriplet;
+  options.link.negatives.dst_weight = "time";
+  std::vector<std::string> notes;
+  take_notes([&](const std::string& line) { notes.push_back(line); });
+  for (const int partitions : {2, 3}) {
+    cut(partitions);
+    const testing::Machines machines(sharded_, partitions);
+    const Dataset& dataset = machines.dataset(1);
+    EXPECT_EQ(digests(dataset, *links(dataset, {.split = "plain"}), options),
+              digests(whole, *links(whole, {.split = "plain"}), options));
+  }
+  take_notes({});
+  ASSERT_EQ(notes.size(), 1U) << "once, though two machines keep it";
+  EXPECT_NE(notes[0].find("attribute 'time' of all nodes of type 'item' is kept here, "), std::string::npos)
+      << notes[0];
+}
+
 TEST_F(ShardedIds, TrainersTakeTheSeedsOfTheirPartition) {
   cut(4);
   const Dataset whole(replicated_);
@@ -278,6 +301,71 @@ TEST_F(ShardedIds, AMachineAloneRefusesWhatItCannotKnow) {
       refusal(ErrorCode::kUnsupported, [&] { digests(alone, *nodes(alone, {}), {.fanouts = {2}}); });
   EXPECT_NE(nobody.find("partition 0 of " + sharded_.string() + " is not on this machine"), std::string::npos)
       << nobody;
+}
+
+// What each machine reads of its own, and what it answers, is looked at: sizes of files say nothing of it.
+TEST_F(ShardedIds, DamagedEntriesOfASplitAreNamedByWhoeverHasThem) {
+  const BatchOptions binary = [] {
+    BatchOptions options{.fanouts = {3}, .link = {.edge_type = "user__buys__item"}};
+    options.link.negatives.mode = NegativeMode::kBinary;
+    return options;
+  }();
+  const auto set = [&](const std::string& file, std::int64_t at, std::int64_t number) {
+    testing::change_file(sharded_, file,
+                         [&](std::byte* first) { std::memcpy(first + 8 * at, &number, sizeof(number)); });
+  };
+  const Ints damages{-1, 211, 5'000'000'000, INT64_MIN};
+  for (const std::int64_t damage : damages) {
+    for (const std::int64_t column : {0, 1}) {
+      cut(2);
+      set("part-0000/splits/user/train.npy", column, damage);
+      for (const std::size_t m : {0, 1}) {
+        const testing::Machines machines(sharded_, 2);
+        const Dataset& dataset = machines.dataset(m);
+        const std::string said =
+            refusal(ErrorCode::kCorrupt, [&] { digests(dataset, *nodes(dataset, {}), {.fanouts = {3}}); });
+        EXPECT_NE(said.find("part-0000/splits/user/train.npy"), std::string::npos) << said;
+        EXPECT_NE(said.find(std::to_string(damage)), std::string::npos) << said;
+      }
+    }
+    for (const std::int64_t column : {0, 1, 2, 3}) {
+      cut(2);
+      set("part-0001/edge_splits/user__buys__item/train/pairs.npy", column, damage);
+      for (const std::size_t m : {0, 1}) {
+        const testing::Machines machines(sharded_, 2);
+        const Dataset& dataset = machines.dataset(m);
+        for (const bool strict : {false, true}) {
+          BatchOptions options = binary;
+          options.link.negatives.strict = strict;
+          const std::string said = refusal(
+              ErrorCode::kCorrupt, [&] { digests(dataset, *links(dataset, {.split = "train"}), options); });
+          EXPECT_NE(said.find("part-0001/edge_splits/user__buys__item/train/pairs.npy"), std::string::npos)
+              << said;
+        }
+      }
+    }
+  }
+  cut(2);
+  set("part-0000/edge_splits/user__buys__item/train/labels.npy", 0, -9);
+  const testing::Machines machines(sharded_, 2);
+  const std::string said = refusal(ErrorCode::kCorrupt, [&] {
+    digests(machines.dataset(1), *links(machines.dataset(1), {.split = "train"}), binary);
+  });
+  EXPECT_NE(said.find("train/labels.npy"), std::string::npos) << said;
+}
+
+TEST_F(ShardedIds, ADamagedRowOfOnesOwnIsNamedAtOnce) {
+  cut(2);
+  const DatasetMeta meta = Dataset(sharded_).meta();
+  for (const int into_users : {1, 2})
+    testing::change_file(sharded_, rows_path(0, meta.edge_types[static_cast<std::size_t>(into_users)]),
+                         [](std::byte* first) { reinterpret_cast<RowRecord*>(first)[3].original_id = -1; });
+  const testing::Machines machines(sharded_, 2);
+  const Dataset& dataset = machines.dataset(0);
+  const std::string said = refusal(ErrorCode::kCorrupt, [&] {
+    digests(dataset, *nodes(dataset, {}), {.fanouts = {-1, -1}});
+  });
+  EXPECT_NE(said.find("row 3 has original id -1"), std::string::npos) << said;
 }
 
 TEST_F(ShardedIds, AnIdBeyondTheGraphIsNamed) {

@@ -10,6 +10,7 @@
 #include "core/base/limits.h"
 #include "core/dataset/halo_files.h"
 #include "partition_tool/graph_memory.h"
+#include "partition_tool/id_choice.h"
 #include "partition_tool/partition_nodes.h"
 #include "tests/support/expect_refused.h"
 
@@ -49,6 +50,31 @@ TEST(PartitionLimits, RankedRows_AreAsManyAsRanksNumber) {
   EXPECT_EQ(ranked_rows(1'000, 100), 400);
   EXPECT_EQ(ranked_rows(300, 100), 300);
   EXPECT_EQ(ranked_rows(12'000'000'000, 4'000'000'000), RemoteRanksView::kUnranked - std::int64_t{1});
+}
+
+TEST(IdChoice, AutoShardsFrom100MillionNodesOfAType) {
+  DatasetMeta meta;
+  meta.node_types = {{.name = "venue", .count = 5}, {.name = "paper", .count = 99'999'999}};
+  EXPECT_FALSE(shards_ids("auto", 4, meta));
+  EXPECT_TRUE(shards_ids("sharded", 4, meta));
+  meta.node_types[1].count = 100'000'000;
+  EXPECT_TRUE(shards_ids("auto", 4, meta));
+  EXPECT_FALSE(shards_ids("auto", 1, meta));
+  EXPECT_FALSE(shards_ids("replicated", 4, meta));
+}
+
+TEST(PartitionLimits, ThoseThatReadersMay_AreSaid) {
+  using Rows = std::vector<std::int64_t>;
+  EXPECT_TRUE(limits_ahead("paper", Rows{1 << 28, 1 << 28}).empty());
+  const std::vector<std::string> batch = limits_ahead("paper", Rows{1 << 28, (1 << 28) + 1});
+  ASSERT_EQ(batch.size(), 1U);
+  EXPECT_EQ(batch[0], "'paper' has 536870913 nodes, and a batch has at most 536870912");
+  const std::vector<std::string> both = limits_ahead("paper", Rows(4, k2To32 - 1));
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(
+      both[1],
+      "partition 0 ranks 4294967294 rows of 'paper' at others at most: what is behind them is never held; "
+      "give more --parts");
 }
 
 TEST(PartitionLimits, RowsLongerThanTheirTablesNumber_AreRefused) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/peers/peer_test.h"
+#include "tests/support/sharded_ids.h"
 
 namespace hopfeed {
 namespace {
@@ -68,6 +69,23 @@ TEST_F(LostPartition, BatchesAfterTheFirst_FailSoonUntilItIsBack) {
     servers.start(1);
     EXPECT_EQ(epoch_once_found(loader, 2), expected(options(), {.epoch = 2}));
   }
+}
+
+TEST_F(LostPartition, WithShardedIds_ItsRangeOfIdsIsGoneToo) {
+  const testing::TempFolder temp;
+  const std::filesystem::path sharded = temp.path() / "sharded";
+  std::filesystem::copy(path(2), sharded, std::filesystem::copy_options::recursive);
+  testing::shard_ids(sharded);
+  PeerServers servers(sharded.string());
+  LoaderOptions o = options_of(servers.machine(0));
+  o.dataset = sharded.string();
+  o.execution.partitions.deadline = 2'000ms;
+  Loader loader(o);
+  EXPECT_EQ(epoch_of(loader, 0), expected(options()));
+  servers.stop(1);
+  expect_part(error_of([&] { epoch_of(loader, 1); }), "partition 1 gave no answer within 2000 ms");
+  servers.start(1);
+  EXPECT_EQ(epoch_once_found(loader, 2), expected(options(), {.epoch = 2}));
 }
 
 TEST_F(LostPartition, ServerTellsItInItsLogAndItsStatus_AndThatItIsBack) {

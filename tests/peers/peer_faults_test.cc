@@ -9,6 +9,7 @@
 
 #include "core/base/failpoint.h"
 #include "tests/peers/peer_test.h"
+#include "tests/support/sharded_ids.h"
 #include "tests/wire/proxy.h"
 
 namespace hopfeed {
@@ -246,6 +247,14 @@ TEST_F(PeerFaults, MachinesThatDoNotFit_AreOneLineEach) {
   PeerOptions without_token = machine(0, {address});
   without_token.token = {};
   expect_part(error(without_token), "wants a token; give peer_token_file");
+  // The same cut with sharded ids: the manifests tell them apart.
+  const std::filesystem::path sharded = folder() / "sharded";
+  std::filesystem::copy(path(2), sharded, std::filesystem::copy_options::recursive);
+  testing::shard_ids(sharded);
+  LoaderOptions with_sharded_ids = options_of(machine(0, {address}));
+  with_sharded_ids.dataset = sharded.string();
+  expect_part(error_of([&] { Loader loader(with_sharded_ids); }),
+              "has another cut of the dataset (2 partitions");
   // Another graph by the same name.
   const std::filesystem::path other_graph = folder() / "other";
   const testing::TinyGraph graph =

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/support/dataset_files.h"
+#include "tests/support/sharded_ids.h"
 #include "tests/support/typed_dataset.h"
 #include "tests/support/watchdog.h"
 #include "tests/trainer/program_fixture.h"
@@ -146,6 +147,19 @@ TEST_F(OwnersProgram, LossesAreThoseOfWholeRows_HoweverBatchesCome) {
   EXPECT_EQ(losses("servers", links("servers", {"--servers", all, "--owners", "servers"})), expected);
   EXPECT_EQ(summary("servers")["learned_rows"], summary("whole")["learned_rows"]);
   EXPECT_EQ(summary("servers")["returns"], 0);
+}
+
+// Servers have ranges of the ids, and the rows by the same; so do machines with one of the partitions.
+TEST_F(OwnersProgram, WithShardedIds_LossesAreThoseOfWholeRows) {
+  const std::vector<double> expected = whole();
+  ASSERT_EQ(expected.size(), 5U);
+  testing::shard_ids(data_);
+  const StateServers servers(data_, 2, state_);
+  const std::string all = servers.addresses();
+  EXPECT_EQ(losses("peers", links("peers", {"--data", data_.string(), "--partitions", "0", "--peers", all,
+                                            "--owners", "peers"})),
+            expected);
+  EXPECT_EQ(losses("servers", links("servers", {"--servers", all, "--owners", "servers"})), expected);
 }
 
 // Inference reads what was learned from the training's commit, when no owner runs any more.

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <regex>
 
+#include "tests/support/sharded_ids.h"
 #include "tests/trainer/program_fixture.h"
 
 namespace hopfeed {
@@ -51,6 +52,45 @@ TEST_F(ProgramTest, ARunLeavesModelCheckpointAndSummary) {
   const std::regex line("loss [0-9.]+, valid [0-9.]+; (no )?waiting for ");
   EXPECT_EQ(std::distance(std::sregex_iterator(result.output.begin(), result.output.end(), line), {}), 6)
       << "three epochs of each model";
+}
+
+TEST_F(ProgramTest, TrainersOfTheirPartitionsSeeds_LoseTheSameWithShardedIds) {
+  const testing::TinyGraph graph = testing::training_graph();
+  std::vector<std::vector<double>> losses;
+  for (const bool sharded : {false, true}) {
+    const std::filesystem::path cut = folder_.path() / (sharded ? "sharded" : "replicated"),
+                                out = cut.string() + "-out";
+    testing::write_tiny_dataset(cut, graph, testing::random_cut(graph, 2, 5));
+    if (sharded) testing::shard_ids(cut);
+    testing::BackgroundProgram other(
+        {program("hopfeed-server"), "--data", cut.string(), "--listen", "127.0.0.1:0", "--partitions", "1"});
+    const std::string line = other.read_line();
+    const std::vector<ProgramResult> ranks = trainer_tests::run_ranks({program("node_classification"),
+                                                                       "--data",
+                                                                       cut.string(),
+                                                                       "--partitions",
+                                                                       "0",
+                                                                       "--peers",
+                                                                       line.substr(line.rfind(' ') + 1),
+                                                                       "--deal",
+                                                                       "local",
+                                                                       "--fanouts",
+                                                                       "4,3",
+                                                                       "--batch-size",
+                                                                       "50",
+                                                                       "--hidden",
+                                                                       "16",
+                                                                       "--epochs",
+                                                                       "3",
+                                                                       "--no-baseline",
+                                                                       "--out",
+                                                                       out.string()},
+                                                                      2);
+    for (const ProgramResult& result : ranks) ASSERT_EQ(result.status, 0) << result.output;
+    losses.push_back(epoch_losses(read_json(out / "summary.json")));
+  }
+  EXPECT_EQ(losses[0].size(), 3U);
+  EXPECT_EQ(losses[1], losses[0]);
 }
 
 TEST_F(ProgramTest, WithoutHopsOnlyTheFeaturesAreUsed) {

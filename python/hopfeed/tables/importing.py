@@ -119,7 +119,7 @@ def infer_description(nodes: Mapping[str, PathLike], edges: Mapping[tuple[str, s
 def _memory(given: int | str | None) -> int:
     """Bytes that the import may take: half of the machine's, if nothing is given."""
     there = machine_memory()
-    wanted = max(there // 2, 1 << 30) if given is None else bytes_given(given, "--memory")
+    wanted = min(max(there // 2, 1 << 30), there) if given is None else bytes_given(given, "--memory")
     if wanted > there:
         raise NoSpaceError(f"--memory is {wanted >> 20:,} MB, and this machine, or its memory cgroup, has {there >> 20:,} MB; give less, or import on several machines")
     return wanted
