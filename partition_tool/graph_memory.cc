@@ -13,7 +13,8 @@ constexpr std::uint64_t kProgram = std::uint64_t{8} << 20;
 constexpr std::uint64_t kBesideAll = kProgram + (std::uint64_t{24} << 20);
 
 std::uint64_t num_nodes(const GraphCounts& counts) {
-  return std::accumulate(counts.nodes.begin(), counts.nodes.end(), std::uint64_t{0});
+  return static_cast<std::uint64_t>(
+      std::accumulate(counts.nodes.begin(), counts.nodes.end(), std::int64_t{0}));
 }
 
 /// Rows of all edge types.

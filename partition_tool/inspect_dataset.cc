@@ -20,7 +20,8 @@ bool has_folder(const std::string& path, const char* folder) {
 
 /// Of a path that is no other kind of file of edges.
 bool holds_attr(const std::string& path) {
-  if (path.ends_with("/hotness.npy") || path.ends_with("/original_ids.npy")) return false;
+  if (path.ends_with("/hotness.npy") || path.ends_with("/original_ids.npy") || has_folder(path, "/ids/"))
+    return false;
   return has_folder(path, "/nodes/") || has_folder(path, "/edges/");
 }
 
@@ -108,9 +109,7 @@ SizeSummary summarise_sizes(const Dataset& dataset) {
       sizes.indices += bytes;
     else if (path.ends_with("/edge_ids.npy"))
       sizes.edge_ids += bytes;
-    else if (has_folder(path, "/ids/"))
-      sizes.other += bytes;
-    else if (is_derived_path(path))
+    else if (is_derived_path(path) && !has_folder(path, "/ids/"))
       sizes.tables += bytes;
     else if (holds_attr(path))
       sizes.attrs += bytes;

@@ -92,7 +92,7 @@ PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options, PeerSe
           .ask = frames.ask,
           .answer = frames.answer,
           .least_version = asks_ids ? kIdsVersion : frames.least_version,
-          .about = asks_ids ? "partitions with sharded ids" : frames.about};
+          .about = asks_ids ? "a cut with sharded ids" : frames.about};
 }
 
 }  // namespace

@@ -184,21 +184,22 @@ void PeerIds::drop() noexcept {
   questions_.clear();
 }
 
-SplitEntries whole_split(const Dataset& dataset, Store store, int type, const std::string& name) {
+SplitEntries whole_split(const Dataset& dataset, Store store, int type, const std::string& split) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 20;
-  const SplitMeta split = find_split(dataset, store, type, name);
-  const std::uint64_t columns = (split.is_edge() ? 4 : 2) + split.has_labels + split.has_times;
-  require_memory(columns * sizeof(std::int64_t) * static_cast<std::uint64_t>(split.count), available_memory(),
-                 fmt::format("all of split '{}', whose ranges lie on other machines", name),
+  const SplitMeta of_split = find_split(dataset, store, type, split);
+  const std::uint64_t columns = (of_split.is_edge() ? 4 : 2) + of_split.has_labels + of_split.has_times;
+  require_memory(columns * sizeof(std::int64_t) * static_cast<std::uint64_t>(of_split.count),
+                 available_memory(),
+                 fmt::format("all of split '{}', whose ranges lie on other machines", split),
                  "give its seeds without times, weights or strict negatives, or use more memory");
   SplitEntries all, some;
-  all.resize(split, static_cast<std::size_t>(split.count));
+  all.resize(of_split, static_cast<std::size_t>(of_split.count));
   PeerIds peers(dataset);
   std::vector<std::int64_t> positions;
-  for (std::int64_t begin = 0; begin < split.count; begin += kChunk) {
-    positions.resize(static_cast<std::size_t>(std::min(kChunk, split.count - begin)));
+  for (std::int64_t begin = 0; begin < of_split.count; begin += kChunk) {
+    positions.resize(static_cast<std::size_t>(std::min(kChunk, of_split.count - begin)));
     std::iota(positions.begin(), positions.end(), begin);
-    peers.ask_split(store, type, name, positions, some);
+    peers.ask_split(store, type, split, positions, some);
     peers.take();
     for (const auto column :
          {&SplitEntries::originals, &SplitEntries::ids, &SplitEntries::destination_originals,

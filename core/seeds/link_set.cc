@@ -48,17 +48,17 @@ LinkSet::LinkSet(const DatasetMeta& meta, int edge_type, const LinkInput& input)
   take_labels_and_times(input);
 }
 
-void LinkSet::take_ranges(const Dataset& dataset, int edge_type, const std::string& name) {
-  const SplitMeta split = find_split(dataset, Store::kEdge, edge_type, name);
+void LinkSet::take_ranges(const Dataset& dataset, int edge_type, const std::string& split) {
+  const SplitMeta of_split = find_split(dataset, Store::kEdge, edge_type, split);
   if (!given_) {
-    in_ranges_ = {.name = name,
-                  .size = split.count,
-                  .has_labels = split.has_labels,
-                  .has_times = split.has_times,
-                  .smallest_label = split.smallest_label};
+    in_ranges_ = {.name = split,
+                  .size = of_split.count,
+                  .has_labels = of_split.has_labels,
+                  .has_times = of_split.has_times,
+                  .smallest_label = of_split.smallest_label};
     return;
   }
-  SplitEntries all = whole_split(dataset, Store::kEdge, edge_type, name);
+  SplitEntries all = whole_split(dataset, Store::kEdge, edge_type, split);
   for (std::size_t i = 0; i < all.originals.size(); ++i)
     own_pairs_.insert(own_pairs_.end(), {all.originals[i], all.destination_originals[i]});
   own_labels_ = std::move(all.labels);

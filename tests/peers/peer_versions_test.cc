@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/peers/peer_test.h"
+#include "tests/support/sharded_ids.h"
 #include "tests/wire/client_scripted_server.h"
 
 namespace hopfeed {
@@ -42,6 +43,18 @@ TEST_F(PeerVersions, ServerOfOtherRules_IsOneLineThatNamesItAndBoth) {
   ScriptedServer other(newer());
   const LoaderOptions o = options_of(machine(0, {other.address().to_text()}));
   EXPECT_EQ(error_of([&] { Loader loader(o); }), "version: " + complaint(other.address()));
+}
+
+TEST_F(PeerVersions, ServerOfBeforeShardedIds_IsOneLineWhereThoseAreWanted) {
+  const testing::TempFolder temp;
+  const std::filesystem::path sharded = temp.path() / "sharded";
+  std::filesystem::copy(path(2), sharded, std::filesystem::copy_options::recursive);
+  testing::shard_ids(sharded);
+  ScriptedServer old({.dataset = sharded.string(), .token = kTestToken, .newest_version = 4});
+  LoaderOptions o = options_of(machine(0, {old.address().to_text()}));
+  o.dataset = sharded.string();
+  expect_part(error_of([&] { Loader loader(o); }),
+              old.address().to_text() + " speaks protocol 4, and a cut with sharded ids wants 5");
 }
 
 TEST_F(PeerVersions, OneOfTwoServersHasOtherRules_TheOtherIsAskedAlone) {
