@@ -36,43 +36,21 @@ import sys
 import threading
 import time
 
-from namespaces import Failed, Machine, ip
+import namespaces
+from namespaces import Failed, ip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANKS = 4
 PORT, MEETING_PORT = 9470, 29500
 
 
-class Machines:
-    """So many of them on a bridge; all of it goes at the end."""
-
+class Machines(namespaces.Machines):
     def __init__(self, count, folder, options):
-        self.options, self.folder, self.bridge = options, folder, f"hl{os.getpid()}"
-        self.all = []
-        ip("link", "add", self.bridge, "type", "bridge")
-        try:
-            ip("link", "set", self.bridge, "up")
-            for number in range(count):
-                self.all.append(Machine(number, self.bridge, folder))
-                self.all[-1].make()
-                self.all[-1].join(self.bridge)
-        except BaseException:
-            self.end()
-            raise
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.end()
-
-    def end(self):
-        for machine in self.all:
-            machine.end()
-        subprocess.run(["ip", "link", "del", self.bridge], check=False, timeout=30)
+        self.options, self.folder = options, folder
+        super().__init__(count, f"hl{os.getpid()}", folder)
 
     def addresses(self):
-        return ",".join(f"{machine.address}:{PORT}" for machine in self.all)
+        return super().addresses(PORT)
 
     def serve(self, machine, data, memory):
         peers = ["--partitions", machine.number, "--peers", self.addresses()] if len(self.all) > 1 else []

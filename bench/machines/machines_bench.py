@@ -64,8 +64,8 @@ class Server:
 class Relay:
     """Passes bytes on, `delay` seconds after they came; it may be changed at any time."""
 
-    def __init__(self, target, delay):
-        self.target, self.delay = target.rsplit(":", 1), delay
+    def __init__(self, target, delay, host="127.0.0.1"):
+        self.target, self.delay, self.host = target.rsplit(":", 1), delay, host
         self.loop = asyncio.new_event_loop()
         self.ready = threading.Event()
         threading.Thread(target=self.run, daemon=True).start()
@@ -73,8 +73,8 @@ class Relay:
 
     def run(self):
         asyncio.set_event_loop(self.loop)
-        server = self.loop.run_until_complete(asyncio.start_server(self.serve, "127.0.0.1", 0, limit=1 << 22))
-        self.address = "127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+        server = self.loop.run_until_complete(asyncio.start_server(self.serve, self.host, 0, limit=1 << 22))
+        self.address = "%s:%d" % (self.host, server.sockets[0].getsockname()[1])
         self.ready.set()
         self.loop.run_forever()
 

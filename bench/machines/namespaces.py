@@ -83,3 +83,36 @@ class Machine:
                     pass
             time.sleep(0.05)
         subprocess.run(["ip", "netns", "del", self.name], check=False, timeout=30)
+
+
+class Machines:
+    """So many of them on a bridge, which is named as they are; all of it goes at the end."""
+
+    def __init__(self, count, prefix, folder):
+        self.bridge, self.all = prefix, []
+        ip("link", "add", self.bridge, "type", "bridge")
+        try:
+            ip("link", "set", self.bridge, "up")
+            for number in range(count):
+                self.all.append(Machine(number, prefix, folder))
+                self.all[-1].make()
+                self.all[-1].join(self.bridge)
+        except BaseException:
+            self.end()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        for machine in self.all:
+            # With the namespace alone it would go some time later, and the name with it.
+            subprocess.run(["ip", "link", "del", "v" + machine.name], check=False, timeout=30, stderr=subprocess.DEVNULL)
+            machine.end()
+        subprocess.run(["ip", "link", "del", self.bridge], check=False, timeout=30)
+
+    def addresses(self, port):
+        return ",".join(f"{machine.address}:{port}" for machine in self.all)
