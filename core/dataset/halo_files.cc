@@ -276,7 +276,7 @@ class Comparing final : public HaloSink {
                                              shape[0], kCutAgain));
     std::size_t at = 0;
     fill([&](std::span<const std::byte> bytes) {
-      if (std::memcmp(array.bytes().data() + at, bytes.data(), bytes.size()) != 0)
+      if (!bytes.empty() && std::memcmp(array.bytes().data() + at, bytes.data(), bytes.size()) != 0)
         corrupt_file(array.path(),
                      fmt::format("it is not what the cut gives, from byte {} of its elements on or soon "
                                  "behind; {}",
