@@ -84,6 +84,7 @@ torch::Device device_of(const ProcessArguments& a) {
 void bring_batches(torch::Device gpu, LocalExecution& execution) {
   execution.gpu.device_batches = execution.gpu.graph_mode != GraphMode::kCpu;
   execution.gpu.pin_slots = !execution.gpu.device_batches;
+  if (execution.gpu.device_batches) execution.gpu.cpu_fallback = false;
   if (execution.gpu.device_batches) execution.gpu.gpu_device = gpu.index();
 }
 

@@ -101,8 +101,7 @@ void take(ServeArguments& arguments) {
   options.batch_deadline = std::chrono::seconds(arguments.batch_deadline);
   options.send_deadline = std::chrono::seconds(arguments.send_deadline);
   options.seeds_kept = std::chrono::seconds(arguments.seeds_kept);
-  options.gpu.graph_mode =
-      take_graph_mode(arguments.graph_mode, options.gpu.gpu_device, options.datasets, options.num_workers);
+  take_graph_mode(arguments.graph_mode, options.datasets, options.num_workers, options.gpu);
   options.partitions = arguments.partitions.take();
   tell_how_features_are_read(options.features.from);
   options.log = print_event;

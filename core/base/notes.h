@@ -15,4 +15,9 @@ void give_note(const std::string& line);
 /// Likewise, but a line that came before is passed over.
 void give_note_once(const std::string& line);
 
+/// Warnings are notes of what has failed and was helped; workers, which show no notes, show them too.
+void take_warnings(std::function<void(const std::string& line)> sink);
+/// Gives a line to whoever takes warnings, once.
+void give_warning_once(const std::string& line);
+
 }  // namespace hopfeed

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <vector>
 
 #include "core/base/error.h"
 #include "core/batch/batch_key.h"
@@ -37,29 +36,6 @@ struct EpochOrder {
       KeyedShuffle(size, key.seed, key.epoch).positions(key.first, out);
     else
       std::iota(out.begin(), out.end(), key.first);
-  }
-
-  /// Makes the entries of a batch that is likely to be the next, and tells in `of` whose they are: to shuffle
-  /// those of a thousand seeds takes as long as a GPU samples them. Does nothing for one that cannot be.
-  void expect(const BatchKey& key, BatchKey& of, std::vector<std::int64_t>& ahead) const {
-    of = {};
-    if (!shuffle || key.epoch < 0 || key.first < 0 || key.count < 1 || key.first > size ||
-        key.count > size - key.first)
-      return;
-    ahead.resize(static_cast<std::size_t>(key.count));
-    entries(key, ahead);
-    of = key;
-  }
-  /// Gives the entries of a batch that was checked, those that expect() made where they are its.
-  void take_entries(const BatchKey& key, BatchKey& of, std::vector<std::int64_t>& ahead,
-                    std::vector<std::int64_t>& out) const {
-    if (of == key) {
-      out.swap(ahead);
-      of = {};
-      return;
-    }
-    out.resize(static_cast<std::size_t>(key.count));
-    entries(key, out);
   }
 };
 

@@ -1,12 +1,14 @@
 // See edge_lookup.h.
 #include "core/seeds/edge_lookup.h"
 
+#include <vector>
+
 #include "core/sampler/peer_questions.h"
 #include "core/sampler/peer_round.h"
 
 namespace hopfeed {
 
-std::vector<char> EdgeLookup::contain(std::span<const Edge> edges) const {
+void EdgeLookup::contain(std::span<const Edge> edges, char* out) const {
   struct Question {
     std::vector<std::size_t> at;
     std::vector<std::uint32_t> rows;
@@ -14,7 +16,6 @@ std::vector<char> EdgeLookup::contain(std::span<const Edge> edges) const {
   };
   const CscView& csc = here_.reader().csc();
   std::vector<Question> questions(csc.parts.size());
-  std::vector<char> result(edges.size());
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const auto [p, row] = dataset_.row_place(csc.dst_type, edges[i].destination);
     Question& question = questions[static_cast<std::size_t>(p)];
@@ -35,20 +36,25 @@ std::vector<char> EdgeLookup::contain(std::span<const Edge> edges) const {
                        std::span<const std::int64_t>(question.sources)));
   }
   round.send();
+  std::vector<Edge> own_edges;
+  std::vector<char> found;
   for (std::size_t p = 0; p < questions.size(); ++p) {
     const Question& own = questions[p];
     if (!dataset_.has_partition(static_cast<int>(p))) continue;
+    own_edges.clear();
     for (std::size_t k = 0; k < own.at.size(); ++k)
-      result[own.at[k]] = here_.contains(own.sources[k], csc.partition_offsets[p] + own.rows[k]);
+      own_edges.push_back({.source = own.sources[k], .destination = csc.partition_offsets[p] + own.rows[k]});
+    found.resize(own.at.size());
+    here_.contains(own_edges, found.data());
+    for (std::size_t k = 0; k < own.at.size(); ++k) out[own.at[k]] = found[k];
   }
   round.take([&](int p, const PeerAnswer& answer) {
     const std::vector<std::size_t>& at = questions[static_cast<std::size_t>(p)].at;
     PeerReader in = open_answer(*answer, "an answer about edges").in;
     const std::span<const std::byte> bits = in.bytes(at.size());
     in.end();
-    for (std::size_t i = 0; i < at.size(); ++i) result[at[i]] = bits[i] != std::byte{0};
+    for (std::size_t i = 0; i < at.size(); ++i) out[at[i]] = bits[i] != std::byte{0};
   });
-  return result;
 }
 
 }  // namespace hopfeed

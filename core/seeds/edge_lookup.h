@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "core/dataset/dataset.h"
 #include "core/seeds/edge_membership.h"
@@ -14,11 +13,9 @@ class EdgeLookup {
  public:
   /// Both must outlive it.
   EdgeLookup(const Dataset& dataset, const EdgeMembership& here) : dataset_(dataset), here_(here) {}
-  struct Edge {
-    std::int64_t source = 0, destination = 0;  // dataset ids in range
-  };
-  /// Returns whether each edge is there, in their order. Throws what PartitionPeers and EdgeMembership throw.
-  std::vector<char> contain(std::span<const Edge> edges) const;
+  using Edge = EdgeMembership::Edge;
+  /// Writes whether each edge is there, in their order. Throws what PartitionPeers and EdgeMembership throw.
+  void contain(std::span<const Edge> edges, char* out) const;
 
  private:
   const Dataset& dataset_;

@@ -1,7 +1,10 @@
 // EdgeMembership tells whether an edge of a type joins two nodes: what strict negatives must not be. A long
 // row is searched by the order of source ids where the dataset has it (row_order.h); others are read.
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "core/dataset/damaged_row.h"
 #include "core/dataset/dataset.h"
@@ -47,9 +50,34 @@ class EdgeMembership {
     }
     return false;
   }
+  struct Edge {
+    std::int64_t source = 0, destination = 0;  // dataset ids in range
+  };
+  /// Writes whether each edge is there, as contains() says one by one, with the reads of many under way at
+  /// once.
+  void contains(std::span<const Edge> edges, char* out) const {
+    for (std::size_t i = 0; i < std::min(2 * kAhead, edges.size()); ++i) look_ahead(edges, i);
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      look_ahead(edges, i + 2 * kAhead);
+      out[i] = contains(edges[i].source, edges[i].destination);
+    }
+  }
   const RowReader& reader() const { return reader_; }
 
  private:
+  static constexpr std::size_t kAhead = 16;
+
+  /// Has the record of edge i's row fetched, and the beginning of the row whose record was fetched kAhead
+  /// edges ago.
+  void look_ahead(std::span<const Edge> edges, std::size_t i) const {
+    if (i < edges.size()) reader_.prefetch(edges[i].destination);
+    if (i < kAhead || i - kAhead >= edges.size()) return;
+    constexpr std::uint64_t kLine = 64, kLines = 4;
+    const Row row = reader_.row(edges[i - kAhead].destination);
+    const std::uint64_t each = kLine / element_bytes(reader_.csc().index_type);
+    for (std::uint64_t j = 0; j < std::min(row.degree, kLines * each); j += each) row.prefetch(j);
+  }
+
   const Dataset& dataset_;
   RowReader reader_;
 };

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "core/base/prefetch.h"
+
 namespace hopfeed {
 
 /// It takes 18 bytes a link.
@@ -29,6 +31,11 @@ class KnownLinks {
     return std::ranges::binary_search(bucket_of(destination),
                                       Link{.destination = destination, .source = source});
   }
+  /// Has what contains() reads first of a destination fetched, and then what that leads to.
+  void prefetch_place(std::int64_t destination) const {
+    if (const std::size_t b = bucket(destination); b + 1 < first_.size()) prefetch_line(first_.data() + b);
+  }
+  void prefetch_links(std::int64_t destination) const { prefetch_line(bucket_of(destination).data()); }
   /// Returns the links that end at a node, by rising source; repeats are told as often.
   std::span<const Link> into(std::int64_t destination) const {
     const auto found = std::ranges::equal_range(bucket_of(destination), destination, {}, &Link::destination);

@@ -80,11 +80,11 @@ void LinkFields::check() const {
 }
 
 // Against a damaged file: its links were checked by nobody yet.
-void LinkFields::check_batch() const {
+void LinkFields::check_batch(const LinkList::Positions& positions) const {
   const std::int64_t sources = dataset_.num_nodes(src_type_), destinations = dataset_.num_nodes(dst_type_);
   const auto outside = [](std::int64_t id, std::int64_t count) { return id < 0 || id >= count; };
-  for (std::size_t i = 0; i < positions_.sources.size(); ++i)
-    if (outside(positions_.sources[i], sources) || outside(positions_.destinations[i], destinations))
+  for (std::size_t i = 0; i < positions.sources.size(); ++i)
+    if (outside(positions.sources[i], sources) || outside(positions.destinations[i], destinations))
       check_links(dataset_, list_.edge_type(), list_.pairs(), list_.file());  // throws, and names the first
 }
 
@@ -104,56 +104,66 @@ bool LinkFields::labelled() const {
 }
 
 std::span<const TypedSeeds> LinkFields::seeds(const BatchKey& key) {
-  list_.links(key, positions_);
-  if (list_.in_ranges()) ask_links();
-  check_batch();
+  const Made& made = made_.take(key, [this](const BatchKey& of, Made& it) { make(of, it); });
+  return {made.seeds, num_types()};
+}
+
+void LinkFields::expect(const BatchKey& key) {
+  made_.expect(key, [this](const BatchKey& of, Made& made) { make(of, made); });
+}
+
+void LinkFields::make(const BatchKey& key, Made& made) {
+  list_.links(key, made.positions);
+  if (list_.in_ranges()) ask_links(made);
+  check_batch(made.positions);
   if (negatives_)
-    negatives_->draw(
-        {.key = key,
-         .sources = positions_.sources,
-         .times = timed_ ? std::span<const std::int64_t>(positions_.times) : std::span<const std::int64_t>(),
-         .input_id = positions_.input_id},
-        drawn_);
-  sources_ = positions_.sources;
-  sources_.insert(sources_.end(), drawn_.sources.begin(), drawn_.sources.end());
-  destinations_ = positions_.destinations;
-  destinations_.insert(destinations_.end(), drawn_.destinations.begin(), drawn_.destinations.end());
-  trees_ ? seed_apart() : seed_together();
+    negatives_->draw({.key = key,
+                      .sources = made.positions.sources,
+                      .times = timed_ ? std::span<const std::int64_t>(made.positions.times)
+                                      : std::span<const std::int64_t>(),
+                      .input_id = made.positions.input_id},
+                     made.drawn);
+  made.sources = made.positions.sources;
+  made.sources.insert(made.sources.end(), made.drawn.sources.begin(), made.drawn.sources.end());
+  made.destinations = made.positions.destinations;
+  made.destinations.insert(made.destinations.end(), made.drawn.destinations.begin(),
+                           made.drawn.destinations.end());
+  trees_ ? seed_apart(made) : seed_together(made);
   const std::size_t num_entries = num_types();
-  for (std::size_t i = 0; i < num_entries; ++i) entries_[i].ids.assign(entries_[i].originals.size(), -1);
-  if (list_.in_ranges()) take_ids_of_links();
-  for (std::size_t i = 0; i < num_entries; ++i) ask_ids_left(i);
+  for (std::size_t i = 0; i < num_entries; ++i)
+    made.entries[i].ids.assign(made.entries[i].originals.size(), -1);
+  if (list_.in_ranges()) take_ids_of_links(made);
+  for (std::size_t i = 0; i < num_entries; ++i) ask_ids_left(i, made);
   peer_ids_.take();
   for (std::size_t i = 0; i < num_entries; ++i) {
-    Entry& entry = entries_[i];
+    Entry& entry = made.entries[i];
     for (std::size_t k = 0; k < entry.left.size(); ++k) entry.ids[entry.left[k]] = entry.left_ids[k];
-    seeds_[i] = {.node_type = type_of(i), .ids = entry.ids, .times = entry.times};
+    made.seeds[i] = {.node_type = type_of(i), .ids = entry.ids, .times = entry.times};
   }
-  if (options_.exclude != Exclude::kNone) exclude_links();
-  return {seeds_, num_entries};
+  if (options_.exclude != Exclude::kNone) exclude_links(made);
 }
 
 // The links of the batch, which lie in ranges at the partitions.
-void LinkFields::ask_links() {
-  peer_ids_.ask_split(Store::kEdge, list_.edge_type(), list_.split(), positions_.input_id, links_);
+void LinkFields::ask_links(Made& made) {
+  peer_ids_.ask_split(Store::kEdge, list_.edge_type(), list_.split(), made.positions.input_id, made.links);
   peer_ids_.take();
-  positions_.sources = links_.originals;
-  positions_.destinations = links_.destination_originals;
-  positions_.labels = links_.labels;
-  positions_.times = links_.times;
+  made.positions.sources = made.links.originals;
+  made.positions.destinations = made.links.destination_originals;
+  made.positions.labels = made.links.labels;
+  made.positions.times = made.links.times;
 }
 
 // They came with the links.
-void LinkFields::take_ids_of_links() {
-  Entry &of_sources = entries_[0], &of_destinations = entries_[num_types() - 1];
-  for (std::size_t l = 0; l < links_.ids.size(); ++l) {
-    of_sources.ids[static_cast<std::size_t>(source_locals_[l])] = links_.ids[l];
-    of_destinations.ids[static_cast<std::size_t>(destination_locals_[l])] = links_.destination_ids[l];
+void LinkFields::take_ids_of_links(Made& made) const {
+  Entry &of_sources = made.entries[0], &of_destinations = made.entries[num_types() - 1];
+  for (std::size_t l = 0; l < made.links.ids.size(); ++l) {
+    of_sources.ids[static_cast<std::size_t>(made.source_locals[l])] = made.links.ids[l];
+    of_destinations.ids[static_cast<std::size_t>(made.destination_locals[l])] = made.links.destination_ids[l];
   }
 }
 
-void LinkFields::ask_ids_left(std::size_t number) {
-  Entry& entry = entries_[number];
+void LinkFields::ask_ids_left(std::size_t number, Made& made) {
+  Entry& entry = made.entries[number];
   entry.left.clear();
   entry.left_originals.clear();
   for (std::size_t i = 0; i < entry.ids.size(); ++i) {
@@ -165,50 +175,55 @@ void LinkFields::ask_ids_left(std::size_t number) {
   peer_ids_.ask_dataset_ids(type_of(number), entry.left_originals, entry.left_ids);
 }
 
-void LinkFields::exclude_links() {
-  const Entry &of_sources = entries_[0], &of_destinations = entries_[num_types() - 1];
-  excluded_.begin(dataset_.num_edge_types());
-  for (std::size_t l = 0; l < positions_.sources.size(); ++l) {
-    const std::int64_t source = of_sources.ids[static_cast<std::size_t>(source_locals_[l])],
-                       destination = of_destinations.ids[static_cast<std::size_t>(destination_locals_[l])];
-    excluded_.add(list_.edge_type(), source, destination);
-    if (reverse_type_ >= 0) excluded_.add(reverse_type_, destination, source);
+void LinkFields::exclude_links(Made& made) const {
+  const Entry &of_sources = made.entries[0], &of_destinations = made.entries[num_types() - 1];
+  made.excluded.begin(dataset_.num_edge_types());
+  for (std::size_t l = 0; l < made.positions.sources.size(); ++l) {
+    const std::int64_t source = of_sources.ids[static_cast<std::size_t>(made.source_locals[l])],
+                       destination =
+                           of_destinations.ids[static_cast<std::size_t>(made.destination_locals[l])];
+    made.excluded.add(list_.edge_type(), source, destination);
+    if (reverse_type_ >= 0) made.excluded.add(reverse_type_, destination, source);
   }
-  excluded_.finish();
+  made.excluded.finish();
 }
 
 // Each node once, in the order of original ids.
-void LinkFields::seed_together() {
-  Entry &of_sources = entries_[0], &of_destinations = src_type_ == dst_type_ ? entries_[0] : entries_[1];
-  of_sources.originals = sources_;
+void LinkFields::seed_together(Made& made) const {
+  Entry &of_sources = made.entries[0],
+        &of_destinations = src_type_ == dst_type_ ? made.entries[0] : made.entries[1];
+  of_sources.originals = made.sources;
   if (src_type_ != dst_type_) of_destinations.originals.clear();
-  append(destinations_, of_destinations.originals);
+  append(made.destinations, of_destinations.originals);
   sort_out(of_sources.originals);
   if (src_type_ != dst_type_) sort_out(of_destinations.originals);
-  find_all(sources_, of_sources.originals, source_locals_);
-  find_all(destinations_, of_destinations.originals, destination_locals_);
+  find_all(made.sources, of_sources.originals, made.source_locals);
+  find_all(made.destinations, of_destinations.originals, made.destination_locals);
 }
 
 // Each end in a tree of its own; times go with the links, round and round over their negatives.
-void LinkFields::seed_apart() {
-  Entry &of_sources = entries_[0], &of_destinations = src_type_ == dst_type_ ? entries_[0] : entries_[1];
-  for (Entry& entry : entries_) {
+void LinkFields::seed_apart(Made& made) const {
+  Entry &of_sources = made.entries[0],
+        &of_destinations = src_type_ == dst_type_ ? made.entries[0] : made.entries[1];
+  for (Entry& entry : made.entries) {
     entry.originals.clear();
     entry.times.clear();
   }
-  const std::size_t links = positions_.sources.size();
+  const std::size_t links = made.positions.sources.size();
   const auto add = [&](const Ids& ids, Entry& entry, Ids& locals) {
     locals.resize(ids.size());
     std::iota(locals.begin(), locals.end(), std::ssize(entry.originals));
     append(ids, entry.originals);
-    for (std::size_t l = 0; timed_ && l < ids.size(); ++l) entry.times.push_back(positions_.times[l % links]);
+    for (std::size_t l = 0; timed_ && l < ids.size(); ++l)
+      entry.times.push_back(made.positions.times[l % links]);
   };
-  add(sources_, of_sources, source_locals_);
-  add(destinations_, of_destinations, destination_locals_);
+  add(made.sources, of_sources, made.source_locals);
+  add(made.destinations, of_destinations, made.destination_locals);
 }
 
 void LinkFields::write_owners(std::span<const std::int64_t> trees, std::int64_t* out) const {
-  const std::int64_t sources = std::ssize(sources_), links = std::ssize(positions_.sources);
+  const Made& made = made_.now();
+  const std::int64_t sources = std::ssize(made.sources), links = std::ssize(made.positions.sources);
   for (const std::int64_t tree : trees) *out++ = (tree < sources ? tree : tree - sources) % links;
 }
 
@@ -245,18 +260,20 @@ void LinkFields::lay_out(Store store, int type, const SeedRoom& room, BlockWrite
 }
 
 void LinkFields::write(const Sample& /*sample*/, const SeedArrays& at, BlockWriter& out) const {
-  std::ranges::copy(positions_.input_id, out.data<std::int64_t>(at.input_id));
-  if (at.num_negative_retries >= 0) *out.data<std::int64_t>(at.num_negative_retries) = drawn_.retries;
+  const Made& made = made_.now();
+  std::ranges::copy(made.positions.input_id, out.data<std::int64_t>(at.input_id));
+  if (at.num_negative_retries >= 0) *out.data<std::int64_t>(at.num_negative_retries) = made.drawn.retries;
   triplet() ? write_triplets(at, out) : write_labels(at, out);
 }
 
 void LinkFields::write_labels(const SeedArrays& at, BlockWriter& out) const {
+  const Made& made = made_.now();
   auto* index = out.data<std::int64_t>(at.edge_label_index);
-  std::ranges::copy(destination_locals_, std::ranges::copy(source_locals_, index).out);
-  const std::size_t links = positions_.sources.size(), all = sources_.size();
+  std::ranges::copy(made.destination_locals, std::ranges::copy(made.source_locals, index).out);
+  const std::size_t links = made.positions.sources.size(), all = made.sources.size();
   if (at.edge_label_time >= 0) {
     auto* times = out.data<std::int64_t>(at.edge_label_time);
-    for (std::size_t l = 0; l < all; ++l) times[l] = positions_.times[l % links];
+    for (std::size_t l = 0; l < all; ++l) times[l] = made.positions.times[l % links];
   }
   if (at.edge_label < 0) return;
   if (!list_.has_labels()) {
@@ -267,40 +284,48 @@ void LinkFields::write_labels(const SeedArrays& at, BlockWriter& out) const {
   // Label 0 is that of negatives: where a user has it too, all of his move up by one, as PyG's do.
   const bool shift = options_.negatives.mode == NegativeMode::kBinary && list_.smallest_label() == 0;
   auto* labels = out.data<std::int64_t>(at.edge_label);
-  for (std::size_t l = 0; l < links; ++l) labels[l] = positions_.labels[l] + (shift ? 1 : 0);
+  for (std::size_t l = 0; l < links; ++l) labels[l] = made.positions.labels[l] + (shift ? 1 : 0);
   std::fill_n(labels + links, all - links, 0);
 }
 
 // A row of `dst_neg_index` has the negatives of its link.
 void LinkFields::write_triplets(const SeedArrays& at, BlockWriter& out) const {
-  const std::size_t links = positions_.sources.size(), each = destinations_.size() / links - 1;
-  std::ranges::copy(source_locals_, out.data<std::int64_t>(at.src_index));
-  std::copy_n(destination_locals_.begin(), links, out.data<std::int64_t>(at.dst_pos_index));
+  const Made& made = made_.now();
+  const std::size_t links = made.positions.sources.size(), each = made.destinations.size() / links - 1;
+  std::ranges::copy(made.source_locals, out.data<std::int64_t>(at.src_index));
+  std::copy_n(made.destination_locals.begin(), links, out.data<std::int64_t>(at.dst_pos_index));
   auto* negatives = out.data<std::int64_t>(at.dst_neg_index);
   for (std::size_t i = 0; i < links; ++i)
-    for (std::size_t k = 0; k < each; ++k) negatives[i * each + k] = destination_locals_[(k + 1) * links + i];
-  if (at.seed_time >= 0) std::ranges::copy(positions_.times, out.data<std::int64_t>(at.seed_time));
+    for (std::size_t k = 0; k < each; ++k)
+      negatives[i * each + k] = made.destination_locals[(k + 1) * links + i];
+  if (at.seed_time >= 0) std::ranges::copy(made.positions.times, out.data<std::int64_t>(at.seed_time));
 }
 
-std::size_t LinkFields::bytes() const {
+std::size_t LinkFields::bytes() const { return table_bytes() + made_.bytes(); }
+
+std::size_t LinkFields::Made::bytes() const {
   std::size_t numbers = 0;
   for (const Ids* list :
-       {&positions_.input_id, &positions_.sources, &positions_.destinations, &positions_.labels,
-        &positions_.times, &positions_.ahead, &links_.originals, &links_.ids, &links_.destination_originals,
-        &links_.destination_ids, &links_.labels, &links_.times, &drawn_.sources, &drawn_.destinations,
-        &sources_, &destinations_, &source_locals_, &destination_locals_})
+       {&positions.input_id, &positions.sources, &positions.destinations, &positions.labels, &positions.times,
+        &links.originals, &links.ids, &links.destination_originals, &links.destination_ids, &links.labels,
+        &links.times, &sources, &destinations, &source_locals, &destination_locals})
     numbers += list->capacity();
-  for (const Entry& entry : entries_)
-    numbers += entry.originals.capacity() + entry.ids.capacity() + entry.times.capacity() +
-               entry.left.capacity() + entry.left_originals.capacity() + entry.left_ids.capacity();
-  return table_bytes() + excluded_.bytes() + numbers * sizeof(std::int64_t);
+  return excluded.bytes() + drawn.bytes() + entries[0].bytes() + entries[1].bytes() +
+         numbers * sizeof(std::int64_t);
+}
+
+std::size_t LinkFields::Entry::bytes() const {
+  return sizeof(std::int64_t) * (originals.capacity() + ids.capacity() + times.capacity() + left.capacity() +
+                                 left_originals.capacity() + left_ids.capacity());
 }
 
 std::size_t LinkFields::scratch_bytes(std::int64_t positions) const {
   std::int64_t numbers = (6 + 6) * positions;  // what the list gives, and what links in ranges bring
   for (const SeedCount& entry : most_seeds(positions))
-    numbers += 9 * entry.count;  // ends, their locals, negatives, entries
-  std::size_t bytes = 2 * sizeof(std::int64_t) * static_cast<std::size_t>(numbers);  // of vectors that grew
+    numbers += 8 * entry.count;  // ends, their locals, entries
+  std::size_t bytes =
+      2 * sizeof(std::int64_t) * static_cast<std::size_t>(numbers) +  // of vectors that grew
+      NegativeDraws::Negatives::max_bytes(options_.negatives.count(positions), options_.negatives.strict);
   if (options_.exclude != Exclude::kNone)
     bytes += ExcludedEdges::max_bytes(dataset_.num_edge_types(),
                                       static_cast<std::size_t>(positions) * (reverse_type_ < 0 ? 1 : 2));

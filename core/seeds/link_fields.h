@@ -10,6 +10,7 @@
 #include "core/draws/excluded_edges.h"
 #include "core/sampler/peer_ids.h"
 #include "core/seeds/link_list.h"
+#include "core/seeds/made_ahead.h"
 #include "core/seeds/negative_draws.h"
 #include "core/seeds/seed_fields.h"
 
@@ -23,9 +24,9 @@ class LinkFields : public SeedFields {
   LinkFields(const Dataset& dataset, const LinkList& list, const BatchOptions& options);
   std::int64_t size() const override { return list_.size(); }
   std::span<const TypedSeeds> seeds(const BatchKey& key) override;
-  void expect(const BatchKey& key) override { list_.expect(key, positions_); }
+  void expect(const BatchKey& key) override;
   const ExcludedEdges* excluded() const override {
-    return options_.exclude == Exclude::kNone ? nullptr : &excluded_;
+    return options_.exclude == Exclude::kNone ? nullptr : &made_.now().excluded;
   }
   std::vector<SeedCount> most_seeds(std::int64_t positions) const override;
   void lay_out(Store store, int type, const SeedRoom& room, BlockWriter& out, SeedArrays& at) const override;
@@ -42,21 +43,35 @@ class LinkFields : public SeedFields {
     Ids originals, ids, times;
     std::vector<std::size_t> left;  // those whose ids are looked up
     Ids left_originals, left_ids;
+    std::size_t bytes() const;
+  };
+  /// Made has the seeds of one batch.
+  struct Made {
+    LinkList::Positions positions;
+    SplitEntries links;  // where the list lies in ranges
+    ExcludedEdges excluded;
+    NegativeDraws::Negatives drawn;
+    Ids sources, destinations;              // original ids, negatives behind the links
+    Ids source_locals, destination_locals;  // local ids of these
+    Entry entries[2];                       // of both ends, or the first of all where they are of one type
+    TypedSeeds seeds[2];
+    std::size_t bytes() const;
   };
   std::size_t num_types() const { return src_type_ == dst_type_ ? 1 : 2; }
   int type_of(std::size_t entry) const { return entry == 0 ? src_type_ : dst_type_; }
   static KnownLinks known_links(const Dataset& dataset, const LinkList& list);
-  void ask_links();
-  void take_ids_of_links();
-  void ask_ids_left(std::size_t number);
+  void make(const BatchKey& key, Made& made);
+  void ask_links(Made& made);
+  void take_ids_of_links(Made& made) const;
+  void ask_ids_left(std::size_t number, Made& made);
   bool triplet() const { return options_.negatives.mode == NegativeMode::kTriplet; }
   bool labelled() const;
   void check() const;
-  void check_batch() const;
+  void check_batch(const LinkList::Positions& positions) const;
   void find_reverse();
-  void exclude_links();
-  void seed_together();
-  void seed_apart();
+  void exclude_links(Made& made) const;
+  void seed_together(Made& made) const;
+  void seed_apart(Made& made) const;
   void write_labels(const SeedArrays& at, BlockWriter& out) const;
   void write_triplets(const SeedArrays& at, BlockWriter& out) const;
 
@@ -67,17 +82,8 @@ class LinkFields : public SeedFields {
   const int src_type_, dst_type_;
   int reverse_type_ = -1;  // of edges, that are excluded too
   std::optional<NegativeDraws> negatives_;
-
-  // What follows is of the batch under way.
   PeerIds peer_ids_;
-  LinkList::Positions positions_;
-  SplitEntries links_;  // where the list lies in ranges
-  ExcludedEdges excluded_;
-  NegativeDraws::Negatives drawn_;
-  Ids sources_, destinations_;              // original ids, negatives behind the links
-  Ids source_locals_, destination_locals_;  // local ids of these
-  Entry entries_[2];                        // of both ends, or the first of all where they are of one type
-  TypedSeeds seeds_[2];
+  MadeAhead<Made> made_;
 };
 
 }  // namespace hopfeed

@@ -48,7 +48,8 @@ void LinkList::links(const BatchKey& key, Positions& out) const {
   order.check(key);
   const auto count = static_cast<std::size_t>(key.count);
   std::vector<std::int64_t>& index = out.input_id;
-  order.take_entries(key, out.expected, out.ahead, index);
+  index.resize(count);
+  order.entries(key, index);
   if (in_ranges()) return;
   out.sources.resize(count);
   out.destinations.resize(count);
@@ -61,10 +62,6 @@ void LinkList::links(const BatchKey& key, Positions& out) const {
     if (has_labels()) out.labels[i] = options_.labels[at];
     if (has_times()) out.times[i] = options_.times[at];
   }
-}
-
-void LinkList::expect(const BatchKey& key, Positions& out) const {
-  EpochOrder{.size = size(), .shuffle = options_.shuffle}.expect(key, out.expected, out.ahead);
 }
 
 }  // namespace hopfeed

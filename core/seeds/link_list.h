@@ -62,14 +62,10 @@ class LinkList {
     std::vector<std::int64_t> input_id;               // position in the original list
     std::vector<std::int64_t> sources, destinations;  // of the link there, original ids
     std::vector<std::int64_t> labels, times;          // of it; empty where the list has none
-    BatchKey expected;                                // whose entries were made ahead; count 0: nobody's
-    std::vector<std::int64_t> ahead;                  // these
   };
   /// Gives the links of one batch, into reused memory. Throws kInvalid where [first, first + count) leaves
   /// the list.
   void links(const BatchKey& key, Positions& out) const;
-  /// Does what takes time of a batch that is likely to be the next.
-  void expect(const BatchKey& key, Positions& out) const;
 
  private:
   void require_links() const;

@@ -67,19 +67,26 @@ std::size_t NegativeDraws::bytes() const {
   return bytes;
 }
 
+std::size_t NegativeDraws::Negatives::bytes() const {
+  return sizeof(std::int64_t) * (sources.capacity() + destinations.capacity() + tries.left.capacity() +
+                                 tries.sources.capacity() + tries.destinations.capacity() +
+                                 tries.source_ids.capacity() + tries.destination_ids.capacity()) +
+         sizeof(EdgeMembership::Edge) * tries.edges.capacity() + tries.taken.capacity();
+}
+
+std::size_t NegativeDraws::Negatives::max_bytes(std::int64_t count, bool strict) {
+  const std::size_t each =
+      2 * sizeof(std::int64_t) + (strict ? 5 * sizeof(std::int64_t) + sizeof(EdgeMembership::Edge) + 1 : 0);
+  return 2 * each * static_cast<std::size_t>(count);  // vectors that grew
+}
+
 void NegativeDraws::draw(const Links& links, Negatives& out) {
-  const std::int64_t positives = links.key.count, count = options_.count(positives);
+  const std::int64_t count = options_.count(links.key.count);
   out.sources.resize(binary() ? static_cast<std::size_t>(count) : 0);
   out.destinations.resize(static_cast<std::size_t>(count));
   out.retries = 0;
-  if (options_.strict && !dataset_.whole()) return draw_together(links, out);
-  for (std::int64_t j = 0; j < count; ++j) {
-    const Draw draw = draw_of(links, j);
-    const Pair pair =
-        draw_one(draw, {.source = links.sources[static_cast<std::size_t>(j % positives)]}, out.retries);
-    if (binary()) out.sources[static_cast<std::size_t>(j)] = pair.source;
-    out.destinations[static_cast<std::size_t>(j)] = pair.destination;
-  }
+  if (options_.strict) return draw_strict(links, out);
+  for (std::int64_t j = 0; j < count; ++j) attempt(links, j, 0, out);
 }
 
 // Negative `number` of the batch.
@@ -100,69 +107,61 @@ NegativeDraws::Draw NegativeDraws::draw_of(const Links& links, std::int64_t numb
   return draw;
 }
 
-NegativeDraws::Pair NegativeDraws::attempt(const Draw& draw, Pair pair, std::uint32_t number) const {
-  if (binary()) pair.source = src_.draw(draw.source, number, draw.sources);
-  pair.destination = dst_.draw(draw.destination, number, draw.destinations);
+NegativeDraws::Pair NegativeDraws::attempt(const Links& links, std::int64_t negative, std::uint32_t number,
+                                           Negatives& out) const {
+  const Draw draw = draw_of(links, negative);
+  const auto j = static_cast<std::size_t>(negative);
+  Pair pair{.source = links.sources[j % static_cast<std::size_t>(links.key.count)],
+            .destination = dst_.draw(draw.destination, number, draw.destinations)};
+  if (binary()) pair.source = out.sources[j] = src_.draw(draw.source, number, draw.sources);
+  out.destinations[j] = pair.destination;
   return pair;
 }
 
-NegativeDraws::Pair NegativeDraws::draw_one(const Draw& draw, Pair pair, std::int64_t& retries) {
-  for (std::uint32_t number = 0; number <= kMaxNegativeRetries; ++number) {
-    pair = attempt(draw, pair, number);
-    if (!options_.strict || !taken(pair)) return pair;
-    ++retries;
-  }
-  if (binary()) return scan_pairs(draw);
-  return {.source = pair.source, .destination = scan_destinations(draw, pair.source)};
-}
-
-void NegativeDraws::draw_together(const Links& links, Negatives& out) {
-  std::vector<std::int64_t> left(out.destinations.size());
-  std::iota(left.begin(), left.end(), 0);
-  std::vector<Pair> pairs;
-  for (std::uint32_t number = 0; !left.empty(); ++number) {
-    if (number > kMaxNegativeRetries) {
-      throw Error(
-          ErrorCode::kUnsupported,
-          fmt::format("link {} found no strict negative in {} draws, and to look through all nodes reads the "
-                      "whole graph, of which this machine has some partitions; leave strict out, or sample "
-                      "where all partitions are",
-                      links.input_id[static_cast<std::size_t>(left[0] % links.key.count)],
-                      kMaxNegativeRetries + 1));
+// Attempt by attempt of all that are left: so the reads of many rows are under way at once, and machines that
+// have rows are asked once for all of theirs.
+void NegativeDraws::draw_strict(const Links& links, Negatives& out) {
+  Negatives::Tries& tries = out.tries;
+  tries.left.resize(out.destinations.size());
+  std::iota(tries.left.begin(), tries.left.end(), 0);
+  for (std::uint32_t number = 0; number <= kMaxNegativeRetries && !tries.left.empty(); ++number) {
+    tries.sources.clear();
+    tries.destinations.clear();
+    for (const std::int64_t j : tries.left) {
+      const Pair pair = attempt(links, j, number, out);
+      tries.sources.push_back(pair.source);
+      tries.destinations.push_back(pair.destination);
     }
-    pairs.clear();
-    for (const std::int64_t j : left)
-      pairs.push_back(attempt(draw_of(links, j),
-                              {.source = links.sources[static_cast<std::size_t>(j % links.key.count)]},
-                              number));
-    const std::vector<char> is_taken = taken(pairs);
+    find_taken(tries);
     std::size_t again = 0;
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      const std::int64_t j = left[i];
-      if (binary()) out.sources[static_cast<std::size_t>(j)] = pairs[i].source;
-      out.destinations[static_cast<std::size_t>(j)] = pairs[i].destination;
-      if (is_taken[i]) left[again++] = j;
-    }
-    left.resize(again);
+    for (std::size_t i = 0; i < tries.left.size(); ++i)
+      if (tries.taken[i]) tries.left[again++] = tries.left[i];
+    tries.left.resize(again);
     out.retries += static_cast<std::int64_t>(again);
   }
+  for (const std::int64_t j : tries.left) scan(links, j, out);
 }
 
-std::vector<char> NegativeDraws::taken(std::span<const Pair> pairs) const {
-  std::vector<std::int64_t> sources, destinations;
-  for (const Pair& pair : pairs) sources.push_back(pair.source), destinations.push_back(pair.destination);
-  std::vector<std::int64_t> source_ids(pairs.size()), destination_ids(pairs.size());
+void NegativeDraws::find_taken(Negatives::Tries& tries) const {
+  const std::size_t count = tries.left.size();
+  tries.source_ids.resize(count);
+  tries.destination_ids.resize(count);
   PeerIds ids(dataset_);
-  ids.ask_dataset_ids(src_type_, sources, source_ids);
-  ids.ask_dataset_ids(dst_type_, destinations, destination_ids);
+  ids.ask_dataset_ids(src_type_, tries.sources, tries.source_ids);
+  ids.ask_dataset_ids(dst_type_, tries.destinations, tries.destination_ids);
   ids.take();
-  std::vector<EdgeLookup::Edge> edges;
-  for (std::size_t i = 0; i < pairs.size(); ++i)
-    edges.push_back({.source = source_ids[i], .destination = destination_ids[i]});
-  std::vector<char> result = EdgeLookup(dataset_, *edges_).contain(edges);
-  for (std::size_t i = 0; i < pairs.size(); ++i)
-    result[i] = result[i] || links_.contains(pairs[i].source, pairs[i].destination);
-  return result;
+  tries.edges.clear();
+  for (std::size_t i = 0; i < count; ++i)
+    tries.edges.push_back({.source = tries.source_ids[i], .destination = tries.destination_ids[i]});
+  tries.taken.resize(count);
+  for (const std::int64_t node : tries.destinations) links_.prefetch_place(node);
+  if (dataset_.whole())
+    edges_->contains(tries.edges, tries.taken.data());
+  else
+    EdgeLookup(dataset_, *edges_).contain(tries.edges, tries.taken.data());
+  for (const std::int64_t node : tries.destinations) links_.prefetch_links(node);
+  for (std::size_t i = 0; i < count; ++i)
+    tries.taken[i] = tries.taken[i] || links_.contains(tries.sources[i], tries.destinations[i]);
 }
 
 bool NegativeDraws::taken(const Pair& pair) const {
@@ -173,6 +172,27 @@ bool NegativeDraws::taken(const Pair& pair) const {
 
 // ---- what is left, where draws find nothing: looked at twice, so that nothing of the graph's size has to be
 // kept
+
+void NegativeDraws::scan(const Links& links, std::int64_t negative, Negatives& out) {
+  if (!dataset_.whole())
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("link {} found no strict negative in {} draws, and to look through all nodes reads the "
+                    "whole graph, of which this machine has some partitions; leave strict out, or sample "
+                    "where all partitions are",
+                    links.input_id[static_cast<std::size_t>(negative % links.key.count)],
+                    kMaxNegativeRetries + 1));
+  const Draw draw = draw_of(links, negative);
+  const auto j = static_cast<std::size_t>(negative);
+  if (!binary()) {
+    out.destinations[j] =
+        scan_destinations(draw, links.sources[j % static_cast<std::size_t>(links.key.count)]);
+    return;
+  }
+  const Pair pair = scan_pairs(draw);
+  out.sources[j] = pair.source;
+  out.destinations[j] = pair.destination;
+}
 
 std::int64_t NegativeDraws::scan_destinations(const Draw& draw, std::int64_t source) const {
   const auto weight_left = [&](std::int64_t i) -> std::uint64_t {

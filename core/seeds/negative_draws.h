@@ -39,6 +39,17 @@ class NegativeDraws {
     std::vector<std::int64_t> sources;       // [N] original ids; of triplets none
     std::vector<std::int64_t> destinations;  // [N]
     std::int64_t retries = 0;                // draws that were thrown away
+    /// Tries are the strict ones that are not drawn yet, and what they come to now.
+    struct Tries {
+      std::vector<std::int64_t> left;                   // numbers of negatives
+      std::vector<std::int64_t> sources, destinations;  // original ids
+      std::vector<std::int64_t> source_ids, destination_ids;
+      std::vector<EdgeMembership::Edge> edges;
+      std::vector<char> taken;
+    } tries = {};
+    std::size_t bytes() const;
+    /// Returns what bytes() can come to with so many negatives.
+    static std::size_t max_bytes(std::int64_t count, bool strict);
   };
   /// Draws into reused memory. Allocates nothing else, but for a bit for each source of the graph once a pair
   /// that is strict is found by no draw. Throws kInvalid where a link has no negative that
@@ -61,16 +72,14 @@ class NegativeDraws {
   bool binary() const { return options_.mode == NegativeMode::kBinary; }
   void require_nodes(const Draw& draw, const NegativeNodes& end, std::int64_t existing) const;
   Draw draw_of(const Links& links, std::int64_t number) const;
-  Pair draw_one(const Draw& draw, Pair pair, std::int64_t& retries);
-  /// Makes one attempt, which may be taken or not.
-  Pair attempt(const Draw& draw, Pair pair, std::uint32_t number) const;
-  /// Draws all negatives of a batch whose edges lie on several machines: attempt by attempt, so that each
-  /// asks all of them together.
-  void draw_together(const Links& links, Negatives& out);
-  /// Returns whether each pair is taken.
-  std::vector<char> taken(std::span<const Pair> pairs) const;
+  /// Makes one attempt at a negative, which may be taken or not, and leaves it in `out`.
+  Pair attempt(const Links& links, std::int64_t negative, std::uint32_t number, Negatives& out) const;
+  void draw_strict(const Links& links, Negatives& out);
+  /// Finds which of the tries are taken.
+  void find_taken(Negatives::Tries& tries) const;
   /// Returns whether a pair is an edge or a link, which strict negatives must not be.
   bool taken(const Pair& pair) const;
+  void scan(const Links& links, std::int64_t negative, Negatives& out);
   Pair scan_pairs(const Draw& draw);
   std::int64_t scan_destinations(const Draw& draw, std::int64_t source) const;
   template <class Take>

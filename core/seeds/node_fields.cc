@@ -40,25 +40,33 @@ NodeFields::NodeFields(const Dataset& dataset, const NodeList& list, const Batch
 }
 
 std::span<const TypedSeeds> NodeFields::seeds(const BatchKey& key) {
-  list_.seeds(key, positions_);
+  return {&made_.take(key, [this](const BatchKey& of, Made& made) { make(of, made); }).seeds, 1};
+}
+
+void NodeFields::expect(const BatchKey& key) {
+  made_.expect(key, [this](const BatchKey& of, Made& made) { make(of, made); });
+}
+
+void NodeFields::make(const BatchKey& key, Made& made) {
+  list_.seeds(key, made.positions);
   if (list_.in_ranges()) {
-    peer_ids_.ask_split(Store::kNode, list_.node_type(), list_.split(), positions_.input_id, entries_);
+    peer_ids_.ask_split(Store::kNode, list_.node_type(), list_.split(), made.positions.input_id,
+                        made.entries);
     peer_ids_.take();
-    ids_ = entries_.ids;
+    made.ids = made.entries.ids;
   } else {
-    ids_.resize(positions_.original_id.size());
-    peer_ids_.ask_dataset_ids(list_.node_type(), positions_.original_id, ids_);
+    made.ids.resize(made.positions.original_id.size());
+    peer_ids_.ask_dataset_ids(list_.node_type(), made.positions.original_id, made.ids);
     peer_ids_.take();
   }
   if (list_.has_times()) {
-    times_ = positions_.times;
+    made.times = made.positions.times;
   } else if (!time_.empty()) {
-    times_.resize(ids_.size());
-    gather_rows_of_all(dataset_, Store::kNode, list_.node_type(), time_, ids_,
-                       reinterpret_cast<std::byte*>(times_.data()));
+    made.times.resize(made.ids.size());
+    gather_rows_of_all(dataset_, Store::kNode, list_.node_type(), time_, made.ids,
+                       reinterpret_cast<std::byte*>(made.times.data()));
   }
-  seeds_ = {.node_type = list_.node_type(), .ids = ids_, .times = times_};
-  return {&seeds_, 1};
+  made.seeds = {.node_type = list_.node_type(), .ids = made.ids, .times = made.times};
 }
 
 std::vector<SeedCount> NodeFields::most_seeds(std::int64_t positions) const {
@@ -78,17 +86,17 @@ void NodeFields::lay_out(Store store, int type, const SeedRoom& room, BlockWrite
 }
 
 void NodeFields::write(const Sample& sample, const SeedArrays& at, BlockWriter& out) const {
-  std::ranges::copy(positions_.input_id, out.data<std::int64_t>(at.input_id));
+  const Made& made = made_.now();
+  std::ranges::copy(made.positions.input_id, out.data<std::int64_t>(at.input_id));
   *out.data<std::int64_t>(at.batch_size) = sample.num_seeds;
   if (at.seed_index >= 0) std::ranges::copy(sample.seed_index, out.data<std::int64_t>(at.seed_index));
-  if (at.seed_time >= 0) std::ranges::copy(times_, out.data<std::int64_t>(at.seed_time));
+  if (at.seed_time >= 0) std::ranges::copy(made.times, out.data<std::int64_t>(at.seed_time));
 }
 
-std::size_t NodeFields::bytes() const {
+std::size_t NodeFields::Made::bytes() const {
   std::size_t numbers = 0;
-  for (const std::vector<std::int64_t>* list :
-       {&positions_.input_id, &positions_.original_id, &positions_.times, &positions_.ahead, &ids_, &times_,
-        &entries_.originals, &entries_.ids})
+  for (const std::vector<std::int64_t>* list : {&positions.input_id, &positions.original_id, &positions.times,
+                                                &ids, &times, &entries.originals, &entries.ids})
     numbers += list->capacity();
   return numbers * sizeof(std::int64_t);
 }

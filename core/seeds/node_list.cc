@@ -29,12 +29,11 @@ void NodeList::seeds(const BatchKey& key, Positions& out) const {
   const EpochOrder order{.size = size(), .shuffle = options_.shuffle, .what = "seeds"};
   order.check(key);
   std::vector<std::int64_t>& index = out.input_id;
-  if (!options_.weights.empty()) {
-    index.resize(static_cast<std::size_t>(key.count));
+  index.resize(static_cast<std::size_t>(key.count));
+  if (!options_.weights.empty())
     draw(key, index);
-  } else {
-    order.take_entries(key, out.expected, out.ahead, index);
-  }
+  else
+    order.entries(key, index);
   out.original_id.clear();
   if (in_ranges()) return;
   out.original_id.resize(index.size());
@@ -42,11 +41,6 @@ void NodeList::seeds(const BatchKey& key, Positions& out) const {
   out.times.resize(has_times() ? index.size() : 0);
   for (std::size_t i = 0; i < out.times.size(); ++i) out.times[i] = options_.times[index[i]];
   if (options_.named_by_node) std::ranges::copy(out.original_id, index.begin());
-}
-
-void NodeList::expect(const BatchKey& key, Positions& out) const {
-  if (options_.weights.empty())
-    EpochOrder{.size = size(), .shuffle = options_.shuffle}.expect(key, out.expected, out.ahead);
 }
 
 void NodeList::draw(const BatchKey& key, std::span<std::int64_t> index) const {

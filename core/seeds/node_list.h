@@ -54,14 +54,10 @@ class NodeList {
     std::vector<std::int64_t> input_id;     // PyG's: position in the original list, or the seed's original id
     std::vector<std::int64_t> original_id;  // the seed there
     std::vector<std::int64_t> times;        // of it; empty where the list has none
-    BatchKey expected;                      // whose entries were made ahead; count 0: nobody's
-    std::vector<std::int64_t> ahead;        // these
   };
   /// Gives the seeds of one batch, into reused memory. Throws kInvalid where [first, first + count) leaves
   /// the list.
   void seeds(const BatchKey& key, Positions& out) const;
-  /// Does what takes time of a batch that is likely to be the next.
-  void expect(const BatchKey& key, Positions& out) const;
 
  private:
   void require_seeds() const;

@@ -35,7 +35,8 @@ class SeedFields {
   /// Returns the seeds of a batch, views that hold until the next call. Throws kInvalid for a key outside the
   /// list.
   virtual std::span<const TypedSeeds> seeds(const BatchKey& key) = 0;
-  /// Does what takes time of a batch that is likely to be the next: any other may come all the same.
+  /// Makes the seeds of a batch that is likely to be the next: any other may come all the same, and what goes
+  /// wrong is thrown when it does. Takes as much memory again. What seeds() gave holds.
   virtual void expect(const BatchKey& key) = 0;
   /// Returns the edges that neighbours must not come by in the batch of the last seeds(); null: none.
   virtual const ExcludedEdges* excluded() const = 0;

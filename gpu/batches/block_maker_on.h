@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -59,8 +58,8 @@ class BlockMakerOn final : public BlockMaker {
   std::size_t sample(const BatchKey& key, HeldShare /*held*/) override {
     const std::span<const TypedSeeds> seeds = parts_.seeds.seeds(key);
     key_before_ = std::exchange(key_, key);
-    on_cpu_ = sampler_.sample_there({.key = key, .seeds = seeds, .excluded = parts_.seeds.excluded()}) !=
-              Fallback::kNone;
+    on_cpu_ = sampler_.sample_there({.key = key, .seeds = seeds, .excluded = parts_.seeds.excluded()},
+                                    [this] { parts_.seeds.expect(next_key()); }) != Fallback::kNone;
     if (on_cpu_) return cpu_.sample(key);
     BlockArrays::count(sample_of(), key, counts_);
     parts_.features.most_rows(counts_.of, counts_.feature_rows);
@@ -84,7 +83,6 @@ class BlockMakerOn final : public BlockMaker {
       gather();
       send_host_part(block);
       if (nearly_done) nearly_done();
-      expect_next();
     }
     backend().wait();
     if (!on_cpu_) count_rows();
@@ -223,13 +221,6 @@ class BlockMakerOn final : public BlockMaker {
     memory_->rows.push_back(std::make_unique<DeviceRows<Backend>>(backend(), plan));
   }
 
-  /// Has the next batch's seeds shuffled while the device works. That there is no memory is its own trouble.
-  void expect_next() {
-    try {
-      parts_.seeds.expect(next_key());
-    } catch (const std::bad_alloc&) {
-    }
-  }
   /// Returns the batch that is likely to be the next: as far behind this one as this one is behind the last.
   BatchKey next_key() const {
     BatchKey next = key_;

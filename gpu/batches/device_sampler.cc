@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/notes.h"
 #include "core/base/saturating.h"
 
 namespace hopfeed {
@@ -33,6 +34,8 @@ const char* to_string(gpu::Fallback reason) {
       return "damaged graph";
     case gpu::Fallback::kWarming:
       return "the GPU is not up yet";
+    case gpu::Fallback::kFailed:
+      return "error of the GPU";
     case gpu::Fallback::kNone:
     case gpu::Fallback::kEnd:
       break;
@@ -45,6 +48,7 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
     : dataset_(dataset),
       options_(options),
       results_on_device_(device.results_on_device),
+      cpu_fallback_(device.cpu_fallback),
       cpu_(dataset, options),
       types_(plan_edge_types(dataset, options)) {
   for (int t = 0; t < dataset.num_node_types(); ++t)
@@ -68,7 +72,12 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
     if (device.warm) coming_ = std::async(std::launch::async, make).share();
   } catch (const std::system_error&) {  // no more threads may be started: batches wait for it
   }
-  if (!coming_.valid()) engine_ = make();
+  if (coming_.valid()) return;
+  try {
+    engine_ = make();
+  } catch (const Error& error) {
+    give_up(error);
+  }
 }
 
 /// Whether there is an engine now.
@@ -80,7 +89,19 @@ bool DeviceSampler::is_up() {
 }
 
 void DeviceSampler::wait_until_up() {
-  if (engine_ == nullptr && coming_.valid()) engine_ = coming_.get();
+  if (engine_ != nullptr || !coming_.valid() || lost_) return;
+  try {
+    engine_ = coming_.get();
+  } catch (const Error& error) {
+    give_up(error);
+  }
+}
+
+/// Has the CPU sample from now on; throws the error where it is not to.
+void DeviceSampler::give_up(const Error& error) {
+  if (!cpu_fallback_) throw;
+  lost_ = true;
+  give_warning_once(std::string("the GPU cannot be used, and the CPU samples: ") + error.message());
 }
 
 gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) const {
@@ -135,15 +156,29 @@ const Sample& DeviceSampler::sample(const SampleRequest& request) {
   return sample_there(request) == gpu::Fallback::kNone ? result_ : cpu_.sample(request);
 }
 
-gpu::Fallback DeviceSampler::sample_there(const SampleRequest& request) {
-  const gpu::Fallback reason = is_up()           ? start(request)
-                               : coming_.valid() ? gpu::Fallback::kWarming
-                                                 : gpu::Fallback::kKind;
+gpu::Fallback DeviceSampler::sample_there(const SampleRequest& request,
+                                          const std::function<void()>& meanwhile) {
+  const gpu::Fallback reason = try_there(request, meanwhile);
   ++batches_[static_cast<std::size_t>(reason)];
   return reason;
 }
 
-gpu::Fallback DeviceSampler::start(const SampleRequest& request) {
+gpu::Fallback DeviceSampler::try_there(const SampleRequest& request, const std::function<void()>& meanwhile) {
+  const bool up = is_up();
+  if (lost_) return gpu::Fallback::kFailed;
+  if (!up) return coming_.valid() ? gpu::Fallback::kWarming : gpu::Fallback::kKind;
+  try {
+    return start(request, meanwhile);
+  } catch (const BrokenProcess& error) {
+    give_up(error);
+  } catch (const Error& error) {
+    if (!cpu_fallback_) throw;
+    give_warning_once(std::string("the GPU cannot sample a batch, and the CPU does: ") + error.message());
+  }
+  return gpu::Fallback::kFailed;
+}
+
+gpu::Fallback DeviceSampler::start(const SampleRequest& request, const std::function<void()>& meanwhile) {
   const std::size_t num_seeds = request.num_seeds();
   if (options_.trees() && std::bit_width(num_seeds) + node_bits_ > 63) return gpu::Fallback::kTooLarge;
   bool excludes = false;
@@ -158,7 +193,8 @@ gpu::Fallback DeviceSampler::start(const SampleRequest& request) {
                                                 .num_entries = seeds_.size(),
                                                 .streams = streams_.data(),
                                                 .excluded = excludes ? excluded_.data() : nullptr,
-                                                .times = times_.data()});
+                                                .times = times_.data(),
+                                                .meanwhile = meanwhile ? &meanwhile : nullptr});
   if (reason == gpu::Fallback::kNone) take_result(num_seeds);
   return reason;
 }

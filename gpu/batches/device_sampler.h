@@ -5,11 +5,13 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/scratch.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
@@ -37,6 +39,9 @@ struct DeviceSamplerOptions {
   bool warm = false;
   CacheSize hot;                   // EnginePlan's
   bool results_on_device = false;  // EnginePlan's; then sample_there() is to be called, and not sample()
+  /// Where the device gives an error, the CPU samples: that batch, or from then on, where the device does not
+  /// come up or is lost. One warning says what it was (notes.h). Else the error is thrown.
+  bool cpu_fallback = false;
 };
 
 class DeviceSampler : public Sampler {
@@ -44,9 +49,9 @@ class DeviceSampler : public Sampler {
   /// `dataset` must outlive the sampler. Throws what NeighborSampler and the engine throw.
   DeviceSampler(const Dataset& dataset, const BatchOptions& options, const DeviceSamplerOptions& device);
   const Sample& sample(const SampleRequest& request) override;
-  /// Samples on the device alone. Returns kNone, and device_sample() is the batch; else why the CPU has to
-  /// sample it.
-  gpu::Fallback sample_there(const SampleRequest& request);
+  /// Samples on the device alone, and calls `meanwhile` while it works; the request's arrays hold until it
+  /// has done. Returns kNone, and device_sample() is the batch; else why the CPU has to sample it.
+  gpu::Fallback sample_there(const SampleRequest& request, const std::function<void()>& meanwhile = nullptr);
   /// Returns the batch of the last sample_there(). Where results stay on the device its views are of memory
   /// there, but for per_hop and seed_index: EngineNodes' ids, and for each edge its target in place of
   /// per_dst.
@@ -72,8 +77,10 @@ class DeviceSampler : public Sampler {
 
  private:
   gpu::EnginePlan make_plan(const DeviceSamplerOptions& device) const;
-  gpu::Fallback start(const SampleRequest& request);
+  gpu::Fallback try_there(const SampleRequest& request, const std::function<void()>& meanwhile);
+  gpu::Fallback start(const SampleRequest& request, const std::function<void()>& meanwhile);
   bool is_up();
+  void give_up(const Error& error);
   void name_streams(const BatchKey& key);
   bool take_excluded(const ExcludedEdges& excluded);
   void take_times(const SampleRequest& request);
@@ -81,12 +88,13 @@ class DeviceSampler : public Sampler {
 
   const Dataset& dataset_;
   const BatchOptions options_;
-  const bool results_on_device_;
+  const bool results_on_device_, cpu_fallback_;
   NeighborSampler cpu_;
   std::vector<EdgeTypePlan> types_;
   int node_bits_ = 0;
   std::shared_ptr<gpu::HopEngine> engine_;  // null: the device does not sample so, or not yet
   std::shared_future<std::shared_ptr<gpu::HopEngine>> coming_;  // where it is made meanwhile
+  bool lost_ = false;                                           // it did not come up, or is gone
   std::size_t fixed_pinned_ = 0;                                // of it, before the first batch
   std::array<std::uint64_t, static_cast<std::size_t>(gpu::Fallback::kEnd)> batches_{};
   std::vector<gpu::EngineSeeds> seeds_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "gpu/memory/found_gpus.h"
 
 namespace hopfeed::gpu {
 
@@ -15,6 +16,9 @@ inline void check_cuda(cudaError_t status, const std::string& call, std::size_t 
   cudaGetLastError();  // so that the next call does not meet it again
   std::string message = call + (bytes == 0 ? "" : " of " + std::to_string(bytes) + " bytes") + ": " +
                         cudaGetErrorString(status);
+  if (status == cudaErrorDevicesUnavailable) throw Error(ErrorCode::kNotFound, taken_by_another());
+  if (status == cudaErrorNoKernelImageForDevice)
+    message += "; build hopfeed for this GPU (-DCMAKE_CUDA_ARCHITECTURES=native), or take graph mode cpu";
   if (status != cudaErrorMemoryAllocation) {
     // If every later call has the error too, it is one of the process.
     if (cudaDeviceSynchronize() == cudaSuccess) throw Error(ErrorCode::kIo, message);

@@ -41,6 +41,30 @@ bool is_pinned(const void* array) {
   return attributes.type == cudaMemoryTypeHost;
 }
 
+/// The smallest of the capabilities that this unit is compiled for.
+constexpr int oldest_capability() {
+  constexpr int kCompiledFor[] = {__CUDA_ARCH_LIST__};
+  int oldest = kCompiledFor[0];
+  for (const int architecture : kCompiledFor) oldest = architecture < oldest ? architecture : oldest;
+  return oldest / 10;
+}
+
+/// Makes no context, which takes time and memory. Of what cannot be asked nothing is held against the GPU.
+AskedGpu asked_gpu(int device) {
+  AskedGpu gpu;
+  gpu.oldest = gpu.capability = oldest_capability();
+  cudaDeviceProp properties;
+  int mode = cudaComputeModeDefault;
+  if (cudaGetDeviceProperties(&properties, device) == cudaSuccess) {
+    gpu.name = properties.name;
+    gpu.capability = 10 * properties.major + properties.minor;
+  }
+  if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, device) == cudaSuccess)
+    gpu.shut = mode == cudaComputeModeProhibited;
+  cudaGetLastError();  // so that the next call does not meet it
+  return gpu;
+}
+
 }  // namespace
 
 const void* register_memory(const void* array, std::size_t bytes) {
@@ -90,7 +114,8 @@ std::string why_no_gpu(int device) {
     found.devices = 0;
     if (status != cudaErrorNoDevice) found.refusal = cudaGetErrorString(status);
   }
-  return why_unusable(found, device);
+  if (const std::string why = why_unusable(found, device); !why.empty()) return why;
+  return why_unusable(asked_gpu(device), device);
 }
 
 UsableGpu usable_gpu(int device) {

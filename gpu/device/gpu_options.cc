@@ -52,6 +52,12 @@ void GpuOptions::visit(FieldVisitor& fields) {
                 .help = "With `graph_mode` uva or cuda: number of the GPU, of those that CUDA shows",
                 .group = "gpu device"},
                gpu_device, {0, kMaxGpuDevice});
+  fields.flag({.name = "cpu_fallback",
+               .help = "With `graph_mode` uva or cuda: where the GPU cannot be used, or is lost, the CPU "
+                       "samples, and a warning says why",
+               .option = "",
+               .of_workers = true},
+              cpu_fallback);
   fields.flag({.name = "pin_slots",
                .help = "Pin the slots of the channel, so that a GPU copies batches from them by itself",
                .option = ""},
@@ -90,6 +96,11 @@ void GpuOptions::visit(FieldVisitor& fields) {
 void GpuOptions::validate(std::int64_t num_workers) const {
   check_gpu_device(gpu_device, graph_mode);
   check_gpu_graph_cache(gpu_graph_cache, graph_mode);
+  require_valid(
+      !device_batches || !cpu_fallback,
+      fmt::format("{} is of batches in the host's memory, and these stay in a GPU's ({}); leave one "
+                  "of them out",
+                  marked("cpu_fallback"), marked("device_batches")));
   require_valid(!device_batches || graph_mode != GraphMode::kCpu,
                 "batches in a GPU's memory are made there: choose graph mode uva or cuda (it is cpu)");
   require_valid(

@@ -31,6 +31,9 @@ struct GpuOptions {
   /// does.
   GraphMode graph_mode = GraphMode::kCpu;
   int gpu_device = 0;  // with graph modes uva and cuda: its number, of those that CUDA shows
+  /// Where that GPU cannot be used, or is lost, the CPU samples in its place, and a warning says why
+  /// (core/base/notes.h); else that is an error. `--graph-mode auto` sets it. Not of `device_batches`.
+  bool cpu_fallback = false;
   /// The slots of the channel are pinned, so that a GPU copies batches from them by itself. Where they cannot
   /// be, StreamStats::why_not_pinned says so, and batches come all the same.
   bool pin_slots = false;

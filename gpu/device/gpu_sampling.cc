@@ -25,11 +25,12 @@ DeviceSamplerOptions device_sampler_options(const Dataset& dataset, const GpuOpt
           .device = options.gpu_device,
           .make_engine = [&dataset](const gpu::EnginePlan& plan) { return make_engine(dataset, plan); },
           .warm = true,
-          .hot = options.graph_cache()};
+          .hot = options.graph_cache(),
+          .cpu_fallback = options.cpu_fallback};
 }
 
 void require_graph_mode(const GpuOptions& options) {
-  if (options.graph_mode == GraphMode::kCpu) return;
+  if (options.graph_mode == GraphMode::kCpu || options.cpu_fallback) return;
   if (const std::string why = gpu::why_no_gpu(options.gpu_device); !why.empty())
     throw Error(ErrorCode::kNotFound,
                 std::string("graph mode ") + to_string(options.graph_mode) + ": " + why);

@@ -100,6 +100,8 @@ struct EngineRequest {
   const NodeStream* streams = nullptr;       // [hops * edge types], hop by hop
   const EngineExcluded* excluded = nullptr;  // [edge types]; null: nothing is excluded
   const EngineTimes* times = nullptr;        // [edge types]; null: none of them has temporal draws
+  /// Called once all work is asked for, before the host waits for it; null: nothing to do meanwhile.
+  const std::function<void()>* meanwhile = nullptr;
 };
 
 /// Results are good until the next batch: in memory of the host, or where the plan says so of the device.

@@ -66,13 +66,13 @@ class HopEngineOn : public HopEngine {
       counted_ = false;
       if (const Fallback reason = ask_whole(request); reason != Fallback::kNone) return reason;
       if (shape != nullptr && !counted_) *shape = {shape->seeds, backend_.generation(), marks_, {}};
-      return tell();
+      return tell(request);
     }
     if (!shape->recording) shape->recording.emplace(record(request));
     marks_ = shape->marks;
     ++replays_;
     backend_.replay(*shape->recording);
-    return tell();
+    return tell(request);
   }
 
   const EngineResult& result() const override { return result_; }
@@ -547,7 +547,8 @@ class HopEngineOn : public HopEngine {
   EngineResults<Backend> results() { return {plan_, backend_, memory_, nodes_, edges_, marks_}; }
 
   /// Tells the results, after the wait.
-  Fallback tell() {
+  Fallback tell(const EngineRequest& request) {
+    if (request.meanwhile != nullptr) (*request.meanwhile)();
     backend_.wait();
     const std::uint64_t* const known = memory_.host_counts.data();
     if (known[BatchCells::kFlag] != 0) return static_cast<Fallback>(known[BatchCells::kFlag]);

@@ -20,6 +20,7 @@ enum class Fallback : std::uint64_t {
   kDrawsRemove,  // weighted rows that give too few edges by rejection, and are too long to go on here
   kDamaged,      // offsets that fall, ids out of range: the CPU sampler says where
   kWarming,      // the device is not up yet (DeviceSamplerOptions::warm)
+  kFailed,       // the device gave an error (DeviceSamplerOptions::cpu_fallback)
   kEnd
 };
 

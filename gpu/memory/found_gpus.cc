@@ -37,4 +37,24 @@ std::string why_unusable(const FoundGpus& found, int device) {
                      found.devices == 1 ? "" : fmt::format(" to {}", found.devices - 1));
 }
 
+std::string why_unusable(const AskedGpu& gpu, int device) {
+  const auto capability = [](int number) { return fmt::format("{}.{}", number / 10, number % 10); };
+  if (gpu.capability < gpu.oldest)
+    return fmt::format(
+        "GPU {} cannot be used ({} has compute capability {}, and this hopfeed has kernels for "
+        "{} and later); build it with -DCMAKE_CUDA_ARCHITECTURES={}, or take graph mode cpu",
+        device, gpu.name, capability(gpu.capability), capability(gpu.oldest), gpu.capability);
+  if (gpu.shut)
+    return fmt::format(
+        "GPU {} cannot be used ({} has the compute mode Prohibited); set another "
+        "(nvidia-smi --compute-mode=DEFAULT), or take graph mode cpu",
+        device, gpu.name);
+  return "";
+}
+
+std::string taken_by_another() {
+  return "another process has the GPU to itself (compute mode Exclusive_Process); end it, let several use "
+         "the GPU (nvidia-smi --compute-mode=DEFAULT), or take graph mode cpu";
+}
+
 }  // namespace hopfeed::gpu

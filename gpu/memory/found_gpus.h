@@ -14,8 +14,20 @@ struct FoundGpus {
   std::string refusal;  // what CUDA said where it would not count them, but that there is none
 };
 
-/// Returns "" where the GPU of that number can be used; else one line: why not, and what to do.
+/// AskedGpu is what CUDA says of the one that is to be used. Capabilities are 90 for 9.0.
+struct AskedGpu {
+  std::string name;
+  int capability = 0;
+  int oldest = 0;     // capability that this hopfeed has kernels for
+  bool shut = false;  // its compute mode lets no process use it
+};
+
+/// Returns "" where there is a GPU of that number; else one line: why it cannot be used, and what to do.
 std::string why_unusable(const FoundGpus& found, int device);
+/// Returns "" where it can be used, else one such line.
+std::string why_unusable(const AskedGpu& gpu, int device);
+/// Returns what is said where CUDA has no context to give: another process has it to itself.
+std::string taken_by_another();
 
 struct UsableGpu {
   int device = 0;

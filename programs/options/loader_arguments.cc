@@ -15,6 +15,7 @@
 #include "core/base/notes.h"
 #include "core/program/field_options.h"
 #include "core/program/patient_write.h"
+#include "core/program/program_main.h"
 #include "gpu/device/auto_graph_mode.h"
 #include "stream/keyed_seeds.h"
 #include "stream/seed_files.h"
@@ -109,6 +110,7 @@ void LoaderArguments::refuse_of_workers() const {
 }
 
 void LoaderArguments::take() {
+  take_warnings([program = line_](const std::string& line) { warn(program->in_own_words(line)); });
   options_.execution.partitions = partitions_.take();
   if (options_.execution.partitions.on())
     take_notes([program = line_](const std::string& line) {
@@ -143,8 +145,7 @@ void LoaderArguments::take_graph_mode() {
   if (graph_mode_ == kAuto && options_.dataset.empty())
     gpu.gpu_device = 0;
   else
-    gpu.graph_mode = hopfeed::take_graph_mode(graph_mode_, gpu.gpu_device, {options_.dataset},
-                                              options_.execution.num_workers);
+    hopfeed::take_graph_mode(graph_mode_, {options_.dataset}, options_.execution.num_workers, gpu);
   check_gpu_graph_cache(gpu.gpu_graph_cache, gpu.graph_mode);
 }
 
@@ -157,17 +158,21 @@ void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device) {
               {.min = 0, .max = kMaxGpuDevice});
 }
 
-GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::vector<std::string>& datasets,
-                          std::int64_t num_workers) {
-  if (name != kAuto) return graph_mode_from(name);
+void take_graph_mode(const std::string& name, const std::vector<std::string>& datasets,
+                     std::int64_t num_workers, GpuOptions& gpu) {
+  gpu.cpu_fallback = name == kAuto;
+  if (name != kAuto) {
+    gpu.graph_mode = graph_mode_from(name);
+    return;
+  }
   const AutoGraphMode taken =
-      auto_graph_mode({.device = gpu_device, .datasets = datasets, .copies = num_workers});
+      auto_graph_mode({.device = gpu.gpu_device, .datasets = datasets, .copies = num_workers});
   std::fprintf(stderr, "--graph-mode auto: %s, %s\n", to_string(taken.mode),
                spelled(taken.why, [](std::string_view field) {
                  return field == "gpu_device" ? "--gpu-device" : std::string(field);
                }).c_str());
-  if (taken.mode == GraphMode::kCpu) gpu_device = 0;
-  return taken.mode;
+  gpu.graph_mode = taken.mode;
+  if (taken.mode == GraphMode::kCpu) gpu.gpu_device = 0;
 }
 
 void tell_how_features_are_read(FeaturesFrom from) {

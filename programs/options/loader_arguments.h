@@ -53,10 +53,10 @@ class LoaderArguments {
 
 /// Adds --graph-mode and --gpu-device: `name` is for take_graph_mode().
 void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device);
-/// The mode of that name; of `auto` it says on standard error which one was taken, and why. `gpu_device` is 0
-/// where that is the CPU.
-GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::vector<std::string>& datasets,
-                          std::int64_t num_workers);
+/// Sets the graph mode of that name. Of `auto` it says on standard error which one was taken, and why;
+/// `gpu_device` becomes 0 where that is the CPU, and the CPU samples where the GPU is lost.
+void take_graph_mode(const std::string& name, const std::vector<std::string>& datasets,
+                     std::int64_t num_workers, GpuOptions& gpu);
 /// Says on standard error, once, where io_uring is not to be had and features are read from files all the
 /// same.
 void tell_how_features_are_read(FeaturesFrom from);

@@ -375,6 +375,7 @@ def test_links_have_labels_and_negatives(small: Path) -> None:
         ({"graph_mode": "tpu"}, "tpu"),
         ({"gpu_graph_cache": "0.5"}, "gpu_graph_cache is of a GPU"),
         ({"gpu_graph_cache": "4GX"}, "gpu_graph_cache is '4GX'"),
+        ({"graph_mode": "cuda", "cpu_fallback": True, "device_batches": True}, "cpu_fallback is of batches in the host's memory"),
         ({"seed": -1}, "seed is -1"),
         ({"num_workers": -1}, "num_workers"),
     ],
@@ -382,6 +383,15 @@ def test_links_have_labels_and_negatives(small: Path) -> None:
 def test_a_wrong_argument_is_one_error_that_names_it(small: Path, arguments: dict[str, object], message: str) -> None:
     with pytest.raises(hopfeed.Error, match=message):
         hopfeed.Loader(small, **({"num_workers": 0} | arguments))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_cpu_samples_where_the_gpu_cannot_be_used_and_it_may(small: Path, workers: int) -> None:
+    arguments = dict(fanouts=[4, 3], batch_size=100, seed=7, num_workers=workers)
+    with hopfeed.Loader(small, **arguments) as cpu, hopfeed.Loader(small, graph_mode="cuda", cpu_fallback=True, **arguments) as gpu:
+        assert digests(gpu) == digests(cpu)
+        stats = gpu.stats()
+        assert stats["gpu_batches"] + stats["cpu_batches"] == len(gpu)
 
 
 def numbers() -> list[str]:

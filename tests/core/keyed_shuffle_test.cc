@@ -86,33 +86,5 @@ TEST_P(OrderedPairs, OfPositionsAreUniform) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, OrderedPairs, ::testing::Values(5, 16, 140));
 
-// What was made ahead is of its key alone; whatever was expected, a batch has its own entries.
-TEST(EpochOrder, WhateverIsExpected_ABatchHasItsEntries) {
-  for (const bool shuffle : {true, false}) {
-    const EpochOrder order{.size = 1'000, .shuffle = shuffle};
-    const BatchKey asked{.seed = 3, .epoch = 2, .first = 640, .count = 64};
-    std::vector<std::int64_t> want(64), got;
-    order.entries(asked, want);
-    std::vector<BatchKey> expected(9, asked);
-    expected[1].first = 576;
-    expected[2].count = 63;
-    expected[3].epoch = 1;
-    expected[4].seed = 4;
-    expected[5].first = 990;  // 64 from there on are more than there are
-    expected[6].first = -1;
-    expected[7].count = 0;
-    expected[8].first = INT64_MAX;
-    for (const BatchKey& key : expected) {
-      BatchKey of;
-      std::vector<std::int64_t> ahead;
-      order.expect(key, of, ahead);
-      order.take_entries(asked, of, ahead, got);
-      EXPECT_EQ(got, want);
-      order.take_entries(asked, of, ahead, got);  // again, with nothing made
-      EXPECT_EQ(got, want);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace hopfeed

@@ -9,6 +9,7 @@
 
 #include "core/batch/gpu_use_json.h"
 #include "gpu/batches/device_room_on.h"
+#include "gpu/device/cuda_engine.h"
 #include "gpu/device/host_backend.h"
 #include "tests/stream/stream_conformance.h"
 
@@ -265,6 +266,25 @@ TEST_F(DeviceBatches, OptionsThatExcludeEachOther_AreOneLine) {
               e.gpu.gpu_cache = CacheSize{.automatic = true};
             }).find("gpu_cache"),
             std::string::npos);
+}
+
+class BatchesOfHosts : public LoaderTestWithin<> {};
+
+TEST_F(BatchesOfHosts, WithoutAGpu_AreTheCpusWhereItMayHelpOut) {
+  if (gpu::why_no_gpu().empty()) GTEST_SKIP() << "there is a GPU here";
+  for (const std::int64_t workers : {0, 2}) {
+    for (const GraphMode mode : {GraphMode::kUva, GraphMode::kCuda}) {
+      LoaderOptions o = options(2);
+      o.execution.num_workers = workers;
+      const std::vector<std::string> want = expected(o);
+      o.execution.gpu = {.graph_mode = mode, .cpu_fallback = true};
+      Loader loader(o);
+      EXPECT_EQ(loaded(loader), want);
+      const GpuUse use = loader.stats().gpu_use;
+      EXPECT_EQ(use.cpu_batches, loader.steps());
+      EXPECT_EQ(use.gpu_batches, 0);
+    }
+  }
 }
 
 }  // namespace

@@ -59,6 +59,22 @@ TEST(GraphMode, WhatTheGraphMayTake_IsOfUva) {
   expect_refused([&] { options.validate(1); }, "gpu_graph_cache has the ratio 1.5; give a share from 0 to 1");
 }
 
+TEST(GraphMode, WhetherTheCpuHelpsOut_IsToldToWorkers_AndNotOfBatchesOnTheGpu) {
+  for (const bool helps : {false, true}) {
+    WorkerConfig config;
+    config.execution.gpu = {.graph_mode = GraphMode::kCuda, .cpu_fallback = helps};
+    config.asks_for_jobs = true;
+    EXPECT_EQ(WorkerConfig::from_json(config.to_json()).execution.gpu.cpu_fallback, helps);
+  }
+  GpuOptions options{.graph_mode = GraphMode::kCuda, .cpu_fallback = true};
+  EXPECT_NO_THROW(options.validate(1));
+  options.device_batches = true;
+  expect_refused(
+      [&] { options.validate(1); },
+      "cpu_fallback is of batches in the host's memory, and these stay in a GPU's (device_batches); "
+      "leave one of them out");
+}
+
 TEST(GraphMode, WithoutAGpu_IsRefusedWhereALoaderIsOpened) {
   if (gpu::why_no_gpu().empty()) GTEST_SKIP() << "there is a GPU here";
   testing::TempFolder folder;
@@ -121,6 +137,19 @@ TEST(UnusableGpu, IsOneLineForEachReason) {
        "GPU 4 cannot be used (there are 4, from 0 on); choose gpu_device 0 to 3, or take graph mode cpu"},
   };
   for (const Case& of : cases) EXPECT_EQ(unmarked(gpu::why_unusable(of.found, of.device)), of.said);
+}
+
+TEST(UnusableGpu, TooOldOrShut_IsOneLine) {
+  const gpu::AskedGpu fits{.name = "Some GPU", .capability = 90, .oldest = 80, .shut = false};
+  EXPECT_EQ(gpu::why_unusable(fits, 0), "");
+  EXPECT_EQ(gpu::why_unusable({.name = "Some GPU", .capability = 80, .oldest = 80, .shut = false}, 0), "");
+  EXPECT_EQ(
+      gpu::why_unusable({.name = "Tesla V100", .capability = 70, .oldest = 80, .shut = false}, 2),
+      "GPU 2 cannot be used (Tesla V100 has compute capability 7.0, and this hopfeed has kernels for 8.0 "
+      "and later); build it with -DCMAKE_CUDA_ARCHITECTURES=70, or take graph mode cpu");
+  EXPECT_EQ(gpu::why_unusable({.name = "Some GPU", .capability = 90, .oldest = 80, .shut = true}, 0),
+            "GPU 0 cannot be used (Some GPU has the compute mode Prohibited); set another (nvidia-smi "
+            "--compute-mode=DEFAULT), or take graph mode cpu");
 }
 
 TEST(AutoGraphMode, OnAGpu_CopiesTheGraphWhereThereIsRoom) {

@@ -35,6 +35,7 @@
 #include "channel/worker_port.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
+#include "core/base/notes.h"
 #include "core/base/owned_fd.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
@@ -213,6 +214,9 @@ int worker_main(std::span<char* const> plugins, RoomNamed room_named) {
   WorkerPort port(ChannelView::open(*memory), config.worker, kDoorbellFd);
   port_of_this_process = &port;
   on_truncated_file(tell_truncated);
+  take_warnings([](const std::string& line) {
+    write_patiently(STDERR_FILENO, "hopfeed-worker: warning: " + unmarked(line) + "\n", kLastLinePatienceMs);
+  });
   try {
     for (const char* plugin : plugins) load_sampler_plugin(plugin);
     work(port, config, *memory, parent, room_named);

@@ -34,7 +34,7 @@ _REMOTE = (
 # Options that name attributes which draws go by, beside weight_attr and time_attr.
 _OF_DRAWS = ("seed_time", "cluster", "src_weight", "dst_weight")
 # Options that act on rows that hopfeed reads, or name such rows.
-_OF_STORED_ROWS = ("features_from", "row_cache_bytes", "check_finite", "graph_mode", "gpu_cache", "gpu_graph_cache", "pin_slots", "attrs", "edge_attrs", "plugins", *_OF_DRAWS)
+_OF_STORED_ROWS = ("features_from", "row_cache_bytes", "check_finite", "graph_mode", "cpu_fallback", "gpu_cache", "gpu_graph_cache", "pin_slots", "attrs", "edge_attrs", "plugins", *_OF_DRAWS)
 # Keys of a spec's batch that say who reads a graph's attributes, hopfeed or Python: the batch is the same.
 _OF_READERS = ("attrs", "edge_attrs", "edge_ids")
 
