@@ -9,6 +9,7 @@
 #include "python/module/conversion.h"
 #include "python/module/errors.h"
 #include "python/module/inference.h"
+#include "python/module/shown_warnings.h"
 #include "python/module/state.h"
 #include "python/module/stream.h"
 #include "python/module/tables.h"
@@ -23,6 +24,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // batches that are alive when the interpreter ends are no fault of anybody
   hopfeed::python::register_errors();
   hopfeed::python::survive_truncated_files();
+  hopfeed::python::show_warnings();
   hopfeed::python::bind_batch(module);
   hopfeed::python::bind_inference(module);
   hopfeed::python::bind_blocks(module);

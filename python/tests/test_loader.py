@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -392,6 +394,26 @@ def test_the_cpu_samples_where_the_gpu_cannot_be_used_and_it_may(small: Path, wo
         assert digests(gpu) == digests(cpu)
         stats = gpu.stats()
         assert stats["gpu_batches"] + stats["cpu_batches"] == len(gpu)
+
+
+_WITHOUT_A_GPU = """
+import sys, hopfeed
+with hopfeed.Loader(sys.argv[1], fanouts=[4, 3], batch_size=5, num_workers=int(sys.argv[2]), graph_mode="cuda", cpu_fallback=True) as loader:
+    print(sum(1 for _ in loader), loader.stats()["gpu_batches"])
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_one_warning_says_why_the_cpu_samples(small: Path, workers: int) -> None:
+    done = subprocess.run([sys.executable, "-c", _WITHOUT_A_GPU, str(small), str(workers)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    batches, of_a_gpu = map(int, done.stdout.split())
+    assert batches == 100
+    if of_a_gpu:
+        pytest.skip("there is a GPU here")
+    warned = [line for line in done.stderr.splitlines() if "the GPU cannot be used, and the CPU samples: " in line]
+    assert len(warned) == 1, done.stderr
+    assert ("hopfeed-worker: warning: " if workers else "RuntimeWarning: ") in warned[0]
 
 
 def numbers() -> list[str]:
