@@ -84,8 +84,9 @@ torch::Device device_of(const ProcessArguments& a) {
 void bring_batches(torch::Device gpu, LocalExecution& execution) {
   execution.gpu.device_batches = execution.gpu.graph_mode != GraphMode::kCpu;
   execution.gpu.pin_slots = !execution.gpu.device_batches;
-  if (execution.gpu.device_batches) execution.gpu.cpu_fallback = false;
-  if (execution.gpu.device_batches) execution.gpu.gpu_device = gpu.index();
+  if (!execution.gpu.device_batches) return;
+  execution.gpu.gpu_device = gpu.index();
+  execution.gpu.cpu_fallback = false;  // what loses the GPU loses the trainer on it
 }
 
 WorldOptions world_options(const ProcessArguments& a, torch::Device device) {

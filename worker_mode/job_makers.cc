@@ -102,7 +102,7 @@ struct JobMakers::Job {
       const LocalExecution& execution = job.options.execution;
       if (job.options.make) return job.options.make(job.open->dataset, *job.source, batch);
       return std::unique_ptr<BlockMaker>(new BatchMaker(job.source->maker(
-          job.open->dataset, batch, neighbor_samplers(execution.gpu),
+          job.open->dataset, batch, neighbor_samplers(execution.gpu, SamplerFor::kBatchesOfAWorker),
           feature_sources(execution.features.from, job.open->row_cache.get(), turn.get()))));
     }
   };

@@ -61,7 +61,9 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
   }
   // On a device the CPU's sampler makes what the device's does not (gpu/batches/block_maker_on.h).
   stream->make_shared_channel(
-      options, parts.source->maker(dataset, options.batch, room ? nullptr : neighbor_samplers(execution.gpu)),
+      options,
+      parts.source->maker(dataset, options.batch,
+                          room ? nullptr : neighbor_samplers(execution.gpu, SamplerFor::kBounds)),
       room.get());
   config.batch_memory = stream->memory_of_worker(options);
   stream->row_cache_ = shared_row_cache(dataset, execution.features);

@@ -17,7 +17,7 @@ void give_note_once(const std::string& line);
 
 /// Warnings are notes of what has failed and was helped; workers, which show no notes, show them too.
 void take_warnings(std::function<void(const std::string& line)> sink);
-/// Gives a line to whoever takes warnings, once.
-void give_warning_once(const std::string& line);
+/// Gives a line to whoever takes warnings: of each sort the first one, whatever the others say.
+void give_warning_once(const std::string& sort, const std::string& line);
 
 }  // namespace hopfeed

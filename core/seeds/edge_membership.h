@@ -56,7 +56,7 @@ class EdgeMembership {
   /// Writes whether each edge is there, as contains() says one by one, with the reads of many under way at
   /// once.
   void contains(std::span<const Edge> edges, char* out) const {
-    for (std::size_t i = 0; i < std::min(2 * kAhead, edges.size()); ++i) look_ahead(edges, i);
+    for (std::size_t i = 0; i < 2 * kAhead; ++i) look_ahead(edges, i);
     for (std::size_t i = 0; i < edges.size(); ++i) {
       look_ahead(edges, i + 2 * kAhead);
       out[i] = contains(edges[i].source, edges[i].destination);

@@ -52,8 +52,9 @@ class NegativeDraws {
     static std::size_t max_bytes(std::int64_t count, bool strict);
   };
   /// Draws into reused memory. Allocates nothing else, but for a bit for each source of the graph once a pair
-  /// that is strict is found by no draw. Throws kInvalid where a link has no negative that
-  /// could be, kCorrupt naming file and row where the graph is damaged.
+  /// that is strict is found by no draw. Throws kInvalid naming a link that has no negative
+  /// that could be, kCorrupt naming file and row where the graph is damaged; where several are wrong, any of
+  /// them.
   void draw(const Links& links, Negatives& out);
   /// Returns the bytes of all that it holds, from the start on.
   std::size_t bytes() const;

@@ -36,7 +36,8 @@ class SeedFields {
   /// list.
   virtual std::span<const TypedSeeds> seeds(const BatchKey& key) = 0;
   /// Makes the seeds of a batch that is likely to be the next: any other may come all the same, and what goes
-  /// wrong is thrown when it does. Takes as much memory again. What seeds() gave holds.
+  /// wrong is thrown when it does. Takes as much memory again, of which scratch_bytes() does
+  /// not tell. What seeds() gave holds.
   virtual void expect(const BatchKey& key) = 0;
   /// Returns the edges that neighbours must not come by in the batch of the last seeds(); null: none.
   virtual const ExcludedEdges* excluded() const = 0;

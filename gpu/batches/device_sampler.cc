@@ -49,6 +49,7 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
       options_(options),
       results_on_device_(device.results_on_device),
       cpu_fallback_(device.cpu_fallback),
+      ends_when_broken_(device.ends_when_broken),
       cpu_(dataset, options),
       types_(plan_edge_types(dataset, options)) {
   for (int t = 0; t < dataset.num_node_types(); ++t)
@@ -59,12 +60,14 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
   excluded_.resize(types_.size());
   time_places_.resize(types_.size());
   times_.resize(types_.size());
-  if (!runs_on_devices(options)) return;
+  samples_there_ = runs_on_devices(options);
+  if (!samples_there_) return;
   const gpu::BatchCells cells{.node_types = dataset.num_node_types(),
                               .edge_types = static_cast<int>(types_.size()),
                               .hops = static_cast<int>(options.fanouts.size())};
   fixed_pinned_ = (static_cast<std::size_t>(cells.size()) + types_.size()) * sizeof(std::uint64_t) +
                   options.fanouts.size() * types_.size() * sizeof(NodeStream);
+  if (!device.make_engine) return;
   const auto make = [make = device.make_engine, plan = make_plan(device)] {
     return std::shared_ptr<gpu::HopEngine>(make(plan));
   };
@@ -97,11 +100,10 @@ void DeviceSampler::wait_until_up() {
   }
 }
 
-/// Has the CPU sample from now on; throws the error where it is not to.
 void DeviceSampler::give_up(const Error& error) {
   if (!cpu_fallback_) throw;
   lost_ = true;
-  give_warning_once(std::string("the GPU cannot be used, and the CPU samples: ") + error.message());
+  give_warning_once("lost GPU", "the GPU cannot be used, and the CPU samples: " + error.message());
 }
 
 gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) const {
@@ -170,10 +172,14 @@ gpu::Fallback DeviceSampler::try_there(const SampleRequest& request, const std::
   try {
     return start(request, meanwhile);
   } catch (const BrokenProcess& error) {
+    if (ends_when_broken_) throw;
     give_up(error);
   } catch (const Error& error) {
-    if (!cpu_fallback_) throw;
-    give_warning_once(std::string("the GPU cannot sample a batch, and the CPU does: ") + error.message());
+    if (error.code() != ErrorCode::kNoSpace || !cpu_fallback_)
+      give_up(error);
+    else
+      give_warning_once("full GPU",
+                        "the GPU has no memory for a batch, and the CPU samples it: " + error.message());
   }
   return gpu::Fallback::kFailed;
 }
@@ -289,7 +295,7 @@ std::size_t DeviceSampler::scratch_bytes() const {
 // Results take as much as the engine's bounds say, which do not mind that an edge type may run out of edges.
 std::size_t DeviceSampler::max_scratch_bytes(SeedCounts seeds) const {
   std::size_t bytes = cpu_.max_scratch_bytes(seeds);
-  if (!engine_ && !coming_.valid()) return bytes;
+  if (!samples_there_) return bytes;
   if (!options_.time.empty())
     bytes += decltype(seed_times_)::max_bytes(static_cast<std::size_t>(total_of(seeds)));
   for (const EdgeTypePlan& type : types_)

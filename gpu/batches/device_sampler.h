@@ -28,8 +28,8 @@ const char* to_string(gpu::Fallback reason);
 
 struct DeviceSamplerOptions {
   gpu::GraphPlace place = gpu::GraphPlace::kHost;
-  int device = 0;  // number of the GPU
-  gpu::EngineFactory make_engine;
+  int device = 0;                  // number of the GPU
+  gpu::EngineFactory make_engine;  // null: the sampler is asked for bounds alone
   /// It is EnginePlan's; 0: count the edges of every hop.
   std::uint64_t most_uncounted_edges = gpu::EnginePlan{}.most_uncounted_edges;
   std::uint64_t most_weights_left = gpu::EnginePlan{}.most_weights_left;  // EnginePlan's
@@ -39,9 +39,12 @@ struct DeviceSamplerOptions {
   bool warm = false;
   CacheSize hot;                   // EnginePlan's
   bool results_on_device = false;  // EnginePlan's; then sample_there() is to be called, and not sample()
-  /// Where the device gives an error, the CPU samples: that batch, or from then on, where the device does not
-  /// come up or is lost. One warning says what it was (notes.h). Else the error is thrown.
+  /// Where the device gives an error, the CPU samples: that batch where memory is short, else from then on.
+  /// One warning of each of the two says what it was (notes.h). Without it the error is thrown.
   bool cpu_fallback = false;
+  /// A BrokenProcess is thrown all the same: another process takes this one's place, and the GPU may come up
+  /// there.
+  bool ends_when_broken = false;
 };
 
 class DeviceSampler : public Sampler {
@@ -80,6 +83,7 @@ class DeviceSampler : public Sampler {
   gpu::Fallback try_there(const SampleRequest& request, const std::function<void()>& meanwhile);
   gpu::Fallback start(const SampleRequest& request, const std::function<void()>& meanwhile);
   bool is_up();
+  /// Has the CPU sample from now on. Throws the error, which is being handled, where it is not to.
   void give_up(const Error& error);
   void name_streams(const BatchKey& key);
   bool take_excluded(const ExcludedEdges& excluded);
@@ -88,11 +92,12 @@ class DeviceSampler : public Sampler {
 
   const Dataset& dataset_;
   const BatchOptions options_;
-  const bool results_on_device_, cpu_fallback_;
+  const bool results_on_device_, cpu_fallback_, ends_when_broken_;
   NeighborSampler cpu_;
   std::vector<EdgeTypePlan> types_;
   int node_bits_ = 0;
-  std::shared_ptr<gpu::HopEngine> engine_;  // null: the device does not sample so, or not yet
+  bool samples_there_ = false;                                  // the device does sample so
+  std::shared_ptr<gpu::HopEngine> engine_;                      // null: it does not, or not yet
   std::shared_future<std::shared_ptr<gpu::HopEngine>> coming_;  // where it is made meanwhile
   bool lost_ = false;                                           // it did not come up, or is gone
   std::size_t fixed_pinned_ = 0;                                // of it, before the first batch

@@ -96,13 +96,13 @@ void GpuOptions::visit(FieldVisitor& fields) {
 void GpuOptions::validate(std::int64_t num_workers) const {
   check_gpu_device(gpu_device, graph_mode);
   check_gpu_graph_cache(gpu_graph_cache, graph_mode);
+  require_valid(!device_batches || graph_mode != GraphMode::kCpu,
+                "batches in a GPU's memory are made there: choose graph mode uva or cuda (it is cpu)");
   require_valid(
       !device_batches || !cpu_fallback,
       fmt::format("{} is of batches in the host's memory, and these stay in a GPU's ({}); leave one "
                   "of them out",
                   marked("cpu_fallback"), marked("device_batches")));
-  require_valid(!device_batches || graph_mode != GraphMode::kCpu,
-                "batches in a GPU's memory are made there: choose graph mode uva or cuda (it is cpu)");
   require_valid(
       device_batches || !gpu_cache || !gpu_cache->any(),
       fmt::format("{} is of batches that stay in a GPU's memory, and these do not; choose {} uva or cuda and "

@@ -11,6 +11,8 @@ namespace hopfeed {
 namespace {
 
 std::unique_ptr<gpu::HopEngine> make_engine(const Dataset& dataset, gpu::EnginePlan plan) {
+  if (const std::string why = gpu::why_no_gpu(plan.device); !why.empty())  // before the dataset is copied
+    throw Error(ErrorCode::kNotFound, why);
   if (plan.place == gpu::GraphPlace::kHost)
     plan.keeps = gpu::pinned_on_machine(dataset, {.pin = gpu::pin_memory,
                                                   .unpin = gpu::unpin_memory,
@@ -36,11 +38,14 @@ void require_graph_mode(const GpuOptions& options) {
                 std::string("graph mode ") + to_string(options.graph_mode) + ": " + why);
 }
 
-NeighborSamplerFactory neighbor_samplers(const GpuOptions& options) {
+NeighborSamplerFactory neighbor_samplers(const GpuOptions& options, SamplerFor whom) {
   require_graph_mode(options);
   if (options.graph_mode == GraphMode::kCpu) return nullptr;
-  return [options](const Dataset& dataset, const BatchOptions& batch) {
-    return std::make_unique<DeviceSampler>(dataset, batch, device_sampler_options(dataset, options));
+  return [options, whom](const Dataset& dataset, const BatchOptions& batch) {
+    DeviceSamplerOptions device = device_sampler_options(dataset, options);
+    device.ends_when_broken = whom == SamplerFor::kBatchesOfAWorker;
+    if (whom == SamplerFor::kBounds) device.make_engine = nullptr;
+    return std::make_unique<DeviceSampler>(dataset, batch, device);
   };
 }
 

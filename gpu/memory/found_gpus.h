@@ -26,7 +26,7 @@ struct AskedGpu {
 std::string why_unusable(const FoundGpus& found, int device);
 /// Returns "" where it can be used, else one such line.
 std::string why_unusable(const AskedGpu& gpu, int device);
-/// Returns what is said where CUDA has no context to give: another process has it to itself.
+/// Returns what is said where CUDA has no context to give since one process at a time may have one.
 std::string taken_by_another();
 
 struct UsableGpu {

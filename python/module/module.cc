@@ -24,7 +24,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // batches that are alive when the interpreter ends are no fault of anybody
   hopfeed::python::register_errors();
   hopfeed::python::survive_truncated_files();
-  hopfeed::python::show_warnings();
+  hopfeed::python::keep_warnings();
   hopfeed::python::bind_batch(module);
   hopfeed::python::bind_inference(module);
   hopfeed::python::bind_blocks(module);

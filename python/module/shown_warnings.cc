@@ -3,7 +3,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/notes.h"
@@ -11,14 +14,35 @@
 namespace nb = nanobind;
 
 namespace hopfeed::python {
+namespace {
 
-void show_warnings() {
+struct Kept {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+};
+
+Kept& kept() {
+  static Kept* const all = new Kept;  // threads may warn while the interpreter ends
+  return *all;
+}
+
+}  // namespace
+
+void keep_warnings() {
   take_warnings([](const std::string& line) {
-    if (!Py_IsInitialized()) return;
-    const nb::gil_scoped_acquire gil;
-    // Where warnings are errors, this one cannot be thrown from here.
-    if (PyErr_WarnEx(PyExc_RuntimeWarning, unmarked(line).c_str(), 1) != 0) PyErr_WriteUnraisable(nullptr);
+    const std::lock_guard lock(kept().mutex);
+    kept().lines.push_back(unmarked(line));
   });
+}
+
+void raise_warnings() {
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(kept().mutex);
+    lines.swap(kept().lines);
+  }
+  for (const std::string& line : lines)
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, line.c_str(), 1) != 0) throw nb::python_error();
 }
 
 }  // namespace hopfeed::python

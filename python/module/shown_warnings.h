@@ -3,7 +3,10 @@
 
 namespace hopfeed::python {
 
-/// From now on; called once, when the module is loaded.
-void show_warnings();
+/// Keeps warnings from now on, until they are raised; called once, when the module is loaded.
+void keep_warnings();
+/// Has Python warn of what came since the last call. The caller holds the GIL, and no lock: filters and
+/// handlers of warnings are the user's. Throws nanobind's python_error where they raise.
+void raise_warnings();
 
 }  // namespace hopfeed::python

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "python/module/shown_warnings.h"
 #include "python/module/signals.h"
 #include "python/module/truncated_files.h"
 #include "server_client_mode/client/remote_loader.h"
@@ -167,13 +168,16 @@ void bind_stream(nb::module_& module) {
            "Starts epoch `epoch` at seed position `start`; a running one is left.")
       .def(
           "next",
-          [](PythonStream& self) {
+          [](PythonStream& self) -> nb::object {
+            raise_warnings();  // of the call before: what raises an error costs no batch
             std::optional<PythonBatch> batch;
             {
               const nb::gil_scoped_release released;
               batch = self.next();
             }
-            return batch ? nb::cast(*std::move(batch)) : nb::none();
+            if (batch) return nb::cast(*std::move(batch));
+            raise_warnings();
+            return nb::none();
           },
           nb::sig("def next(self) -> Batch | None"), "The next batch; None at the end of the epoch.")
       .def("close", &PythonStream::close, Released(),

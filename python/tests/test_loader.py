@@ -416,6 +416,28 @@ def test_one_warning_says_why_the_cpu_samples(small: Path, workers: int) -> None
     assert ("hopfeed-worker: warning: " if workers else "RuntimeWarning: ") in warned[0]
 
 
+_IN_OTHER_HANDS = """
+import sys, warnings, hopfeed
+loader = hopfeed.Loader(sys.argv[1], fanouts=[4, 3], batch_size=5, num_workers=0, graph_mode="cuda", cpu_fallback=True)
+warnings.showwarning = lambda *told, **more: print("told behind a batch:", loader.stats()["batches"] > 0)
+print(sum(1 for _ in loader), loader.stats()["gpu_batches"])
+"""
+
+
+def test_who_shows_warnings_may_ask_the_loader_and_where_they_are_errors_they_are_raised(small: Path) -> None:
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, *options, "-c", _IN_OTHER_HANDS, str(small)], capture_output=True, text=True, timeout=60)
+
+    done = run()
+    assert done.returncode == 0, done.stderr
+    if done.stdout.split()[-1] != "0":
+        pytest.skip("there is a GPU here")
+    assert done.stdout == "told behind a batch: True\n100 0\n"
+    raised = run("-W", "error::RuntimeWarning")
+    assert raised.returncode == 1
+    assert raised.stderr.splitlines()[-1].startswith("RuntimeWarning: the GPU cannot be used, and the CPU samples: ")
+
+
 def numbers() -> list[str]:
     """The keywords that are numbers, or lists of such."""
     found = {keyword.name for keyword in keywords.KEYWORDS if keyword.type in ("int", "float", "Sequence[int]")}

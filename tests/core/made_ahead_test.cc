@@ -32,10 +32,10 @@ struct Told {
   friend bool operator==(const Told&, const Told&) = default;
 };
 
-Told told_of(SeedFields& fields, const BatchKey& key, int num_edge_types) {
+Told told_of(const SeedFields& fields, std::span<const TypedSeeds> of_batch, int num_edge_types) {
   Told told;
   std::int64_t seeds = 0;
-  for (const TypedSeeds& entry : fields.seeds(key)) {
+  for (const TypedSeeds& entry : of_batch) {
     told.ids.emplace_back(entry.ids.begin(), entry.ids.end());
     told.times.emplace_back(entry.times.begin(), entry.times.end());
     seeds += std::ssize(entry.ids);
@@ -50,6 +50,9 @@ Told told_of(SeedFields& fields, const BatchKey& key, int num_edge_types) {
   told.owners.resize(trees.size());
   fields.write_owners(trees, told.owners.data());
   return told;
+}
+Told told_of(SeedFields& fields, const BatchKey& key, int num_edge_types) {
+  return told_of(fields, fields.seeds(key), num_edge_types);
 }
 
 class MadeAheadTest : public ::testing::Test {
@@ -96,6 +99,32 @@ class MadeAheadTest : public ::testing::Test {
   std::optional<NodeList> node_list_, plain_nodes_;
 };
 
+TEST(MadeAhead, IsMadeOnce_AndNeverForAnotherKey) {
+  struct Counted {
+    std::int64_t of = -1;
+    static std::size_t bytes() { return 1; }
+  };
+  MadeAhead<Counted> seeds;
+  int made = 0;
+  const auto make = [&](const BatchKey& key, Counted& counted) {
+    ++made;
+    counted.of = key.first;
+  };
+  const BatchKey first{.first = 10, .count = 5}, second{.first = 15, .count = 5};
+  EXPECT_EQ(seeds.take(first, make).of, 10);
+  seeds.expect(second, make);
+  EXPECT_EQ(made, 2);
+  EXPECT_EQ(seeds.now().of, 10);
+  EXPECT_EQ(seeds.take(second, make).of, 15);
+  EXPECT_EQ(made, 2) << "it was made ahead";
+  EXPECT_EQ(seeds.take(second, make).of, 15);
+  EXPECT_EQ(made, 3) << "what was made ahead is taken once";
+  seeds.expect(second, make);
+  EXPECT_EQ(seeds.take(first, make).of, 10);
+  EXPECT_EQ(made, 5);
+  EXPECT_EQ(seeds.take(BatchKey{}, make).of, 0) << "no key stands for nothing";
+}
+
 TEST_F(MadeAheadTest, WhateverIsExpected_ABatchHasItsOwnSeeds) {
   const std::vector<std::unique_ptr<SeedFields>> plain = all_fields(), ahead = all_fields();
   const int edge_types = dataset_->num_edge_types();
@@ -125,10 +154,9 @@ TEST_F(MadeAheadTest, SeedsOfTheBatchUnderWay_HoldWhileTheNextAreMade) {
     for (std::int64_t first = 0; first + 40 <= kSeeds; first += 40) {
       const BatchKey key{.seed = 1, .first = first, .count = 40};
       const std::span<const TypedSeeds> seeds = fields->seeds(key);
-      std::vector<Ints> before;
-      for (const TypedSeeds& entry : seeds) before.emplace_back(entry.ids.begin(), entry.ids.end());
+      const Told before = told_of(*fields, seeds, dataset_->num_edge_types());
       fields->expect({.seed = 1, .first = first + 40, .count = 40});
-      for (std::size_t i = 0; i < seeds.size(); ++i) EXPECT_TRUE(std::ranges::equal(seeds[i].ids, before[i]));
+      EXPECT_EQ(told_of(*fields, seeds, dataset_->num_edge_types()), before);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/notes.h"
+#include "core/draws/excluded_edges.h"
 #include "core/sampler/neighbor_sampler.h"
 #include "gpu/batches/device_sampler.h"
 #include "tests/core/all_kinds.h"
@@ -95,18 +96,75 @@ TEST_F(CpuFallback, GpuThatIsLost_IsAskedNoMore) {
 
 TEST_F(CpuFallback, BatchWithAnError_IsTheCpus_AndTheNextTheGpus) {
   DeviceSampler device(*dataset_, options_, failing([](std::uint64_t number) {
-    if (number % 2 == 1) throw Error(ErrorCode::kNoSpace, "no memory for it, said the GPU");
+    if (number % 2 == 1) throw Error(ErrorCode::kNoSpace, "no memory for " + std::to_string(number));
   }));
   expect_samples(device, 6);
   EXPECT_EQ(device.batches(Fallback::kNone), 3U);
   EXPECT_EQ(device.batches(Fallback::kFailed), 3U);
-  EXPECT_EQ(warnings_, std::vector<std::string>{"the GPU cannot sample a batch, and the CPU does: no memory "
-                                                "for it, said the GPU"});
+  EXPECT_EQ(warnings_, std::vector<std::string>{
+                           "the GPU has no memory for a batch, and the CPU samples it: no memory for 1"});
+}
+
+TEST_F(CpuFallback, AnyErrorButOfMemory_IsTheLastThatTheGpuIsAsked) {
+  DeviceSampler device(*dataset_, options_, failing([](std::uint64_t number) {
+    EXPECT_EQ(number, 0U) << "asked again";
+    throw Error(ErrorCode::kNotFound, "no kernel image for it");
+  }));
+  expect_samples(device, 4);
+  EXPECT_EQ(device.batches(Fallback::kFailed), 4U);
+  EXPECT_EQ(warnings_.size(), 1U);
+}
+
+// The GPU comes up again in another process, or leaves the rest to the CPU there.
+TEST_F(CpuFallback, InAWorker_ABrokenProcessEnds) {
+  DeviceSamplerOptions options = failing([](std::uint64_t) { throw BrokenProcess(ErrorCode::kIo, "lost"); });
+  options.ends_when_broken = true;
+  DeviceSampler device(*dataset_, options_, options);
+  EXPECT_THROW(device.sample(request(0)), BrokenProcess);
+  options.make_engine = [](const gpu::EnginePlan&) -> std::unique_ptr<gpu::HopEngine> {
+    throw BrokenProcess(ErrorCode::kIo, "fallen off the bus");
+  };
+  DeviceSampler next(*dataset_, options_, options);
+  expect_samples(next, 2);
+  EXPECT_EQ(warnings_,
+            std::vector<std::string>{"the GPU cannot be used, and the CPU samples: fallen off the bus"});
+}
+
+TEST_F(CpuFallback, WhoAsksForBounds_MakesNoEngine) {
+  const DeviceSampler device(*dataset_, options_, {.make_engine = testing::serial_engine()}),
+      bounds(*dataset_, options_, {});
+  const SeedCount seeds{.node_type = 0, .count = 64};
+  EXPECT_EQ(bounds.max_scratch_bytes({&seeds, 1}), device.max_scratch_bytes({&seeds, 1}));
+  EXPECT_GT(bounds.max_scratch_bytes({&seeds, 1}),
+            NeighborSampler(*dataset_, options_).max_scratch_bytes({&seeds, 1}));
+}
+
+TEST_F(CpuFallback, WhatIsDoneMeanwhile_IsDoneOncePerBatch_HoweverItIsAsked) {
+  ExcludedEdges excluded;
+  excluded.begin(1);
+  excluded.add(0, 7, 14);
+  excluded.finish();
+  for (const std::uint64_t uncounted : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
+    DeviceSampler device(*dataset_, options_,
+                         {.make_engine = testing::serial_engine(), .most_uncounted_edges = uncounted});
+    NeighborSampler cpu(*dataset_, options_);
+    int done = 0;
+    const auto meanwhile = [&] { ++done; };
+    for (std::int64_t epoch = 0; epoch < 5; ++epoch) {  // asked for, recorded, replayed
+      SampleRequest asked = request(epoch);
+      if (epoch == 4) asked.excluded = &excluded;
+      EXPECT_EQ(device.sample_there(asked, meanwhile), Fallback::kNone);
+      testing::expect_same_sample(device.device_sample(), cpu.sample(asked));
+      EXPECT_EQ(done, epoch + 1);
+    }
+    EXPECT_EQ(device.replays() > 0, uncounted > 0);
+  }
 }
 
 TEST_F(CpuFallback, GpuThatDoesNotComeUp_LeavesAllToTheCpu) {
   for (const bool warm : {false, true}) {
     const std::string why = warm ? "no driver, warm" : "no driver, cold";
+    take_warnings([this](const std::string& line) { warnings_.push_back(unmarked(line)); });  // anew
     DeviceSampler device(*dataset_, options_,
                          {.make_engine = [&](const gpu::EnginePlan&) -> std::unique_ptr<gpu::HopEngine> {
                             throw Error(ErrorCode::kNotFound, why);
