@@ -53,7 +53,8 @@ std::string why_unusable(const AskedGpu& gpu, int device) {
 }
 
 std::string taken_by_another() {
-  return "another process has the GPU to itself (compute mode Exclusive_Process), maybe another worker or the "
+  return "another process has the GPU to itself (compute mode Exclusive_Process), maybe another worker or "
+         "the "
          "trainer; let several use it (nvidia-smi --compute-mode=DEFAULT), or take graph mode cpu";
 }
 
