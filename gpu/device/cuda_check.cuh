@@ -29,8 +29,9 @@ inline void check_cuda(cudaError_t status, const std::string& call, std::size_t 
                 is_exclusive() ? taken_by_another()
                                : message + "; see what runs there (nvidia-smi), or take graph mode cpu");
   if (status == cudaErrorNoKernelImageForDevice)
-    throw Error(ErrorCode::kNotFound, message + "; build hopfeed for this GPU "
-                                                "(-DCMAKE_CUDA_ARCHITECTURES=native), or take graph mode cpu");
+    throw Error(ErrorCode::kNotFound, message +
+                                          "; build hopfeed for this GPU "
+                                          "(-DCMAKE_CUDA_ARCHITECTURES=native), or take graph mode cpu");
   if (status != cudaErrorMemoryAllocation) {
     // If every later call has the error too, it is one of the process.
     if (cudaDeviceSynchronize() == cudaSuccess) throw Error(ErrorCode::kIo, message);
