@@ -105,7 +105,7 @@ bool LinkFields::labelled() const {
 
 std::span<const TypedSeeds> LinkFields::seeds(const BatchKey& key) {
   const Made& made = made_.take(key, [this](const BatchKey& of, Made& it) { make(of, it); });
-  return {made.seeds, num_types()};
+  return {made.seeds.data(), num_types()};
 }
 
 void LinkFields::expect(const BatchKey& key) {

@@ -2,6 +2,7 @@
 // (PyG's order, docs/batch.md), each once and by original id, or, in disjoint batches, each in a tree of its
 // own: sources, negative sources, destinations, negative destinations.
 #pragma once
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -53,8 +54,8 @@ class LinkFields : public SeedFields {
     NegativeDraws::Negatives drawn;
     Ids sources, destinations;              // original ids, negatives behind the links
     Ids source_locals, destination_locals;  // local ids of these
-    Entry entries[2];                       // of both ends, or the first of all where they are of one type
-    TypedSeeds seeds[2];
+    std::array<Entry, 2> entries;           // of both ends, or the first of all where they are of one type
+    std::array<TypedSeeds, 2> seeds;
     std::size_t bytes() const;
   };
   std::size_t num_types() const { return src_type_ == dst_type_ ? 1 : 2; }
