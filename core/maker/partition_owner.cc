@@ -222,11 +222,12 @@ void PartitionOwner::edges(std::uint32_t partition, PeerReader& in, PeerWriter& 
   const std::vector<std::int64_t> nodes =
       ids_of(rows, csc.partition_offsets[partition], csc.parts[partition].num_rows);
   edges_looked_up_ += std::ssize(nodes);
-  std::byte* to = out.room(nodes.size());
+  std::vector<EdgeMembership::Edge> pairs;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (sources[i] < 0 || sources[i] >= csc.num_src_nodes) refuse(fmt::format("source {}", sources[i]));
-    to[i] = membership.contains(sources[i], nodes[i]) ? std::byte{1} : std::byte{0};
+    pairs.push_back({.source = sources[i], .destination = nodes[i]});
   }
+  membership.contains(pairs, reinterpret_cast<char*>(out.room(pairs.size())));  // 1 where it is there
 }
 
 void PartitionOwner::degrees(std::uint32_t partition, PeerReader& in, PeerWriter& out) const {

@@ -9,6 +9,7 @@
 namespace hopfeed {
 
 void EdgeLookup::contain(std::span<const Edge> edges, char* out) const {
+  if (dataset_.whole()) return here_.contains(edges, out);
   struct Question {
     std::vector<std::size_t> at;
     std::vector<std::uint32_t> rows;

@@ -155,10 +155,7 @@ void NegativeDraws::find_taken(Negatives::Tries& tries) const {
     tries.edges.push_back({.source = tries.source_ids[i], .destination = tries.destination_ids[i]});
   tries.taken.resize(count);
   for (const std::int64_t node : tries.destinations) links_.prefetch_place(node);
-  if (dataset_.whole())
-    edges_->contains(tries.edges, tries.taken.data());
-  else
-    EdgeLookup(dataset_, *edges_).contain(tries.edges, tries.taken.data());
+  EdgeLookup(dataset_, *edges_).contain(tries.edges, tries.taken.data());
   for (const std::int64_t node : tries.destinations) links_.prefetch_links(node);
   for (std::size_t i = 0; i < count; ++i)
     tries.taken[i] = tries.taken[i] || links_.contains(tries.sources[i], tries.destinations[i]);

@@ -11,12 +11,12 @@ namespace hopfeed {
 namespace {
 
 std::unique_ptr<gpu::HopEngine> make_engine(const Dataset& dataset, gpu::EnginePlan plan) {
-  if (const std::string why = gpu::why_no_gpu(plan.device); !why.empty())  // before the dataset is copied
-    throw Error(ErrorCode::kNotFound, why);
-  if (plan.place == gpu::GraphPlace::kHost)
+  if (plan.place == gpu::GraphPlace::kHost) {
+    gpu::usable_gpu(plan.device);  // throws before the dataset is copied
     plan.keeps = gpu::pinned_on_machine(dataset, {.pin = gpu::pin_memory,
                                                   .unpin = gpu::unpin_memory,
                                                   .memory_node = gpu::memory_node_of_gpu(plan.device)});
+  }
   return gpu::make_cuda_engine(plan);
 }
 
