@@ -23,9 +23,9 @@ KeyedShuffle::KeyedShuffle(std::int64_t size, std::uint64_t seed, std::int64_t e
 void KeyedShuffle::positions(std::int64_t first, std::span<std::int64_t> out) const {
   std::iota(out.begin(), out.end(), first);
   const std::span<std::uint64_t> positions(reinterpret_cast<std::uint64_t*>(out.data()), out.size());
-  // Rounds outside, positions inside: the positions are independent, so they go side by side.
-  for (std::uint32_t round = 0; round < static_cast<std::uint32_t>(rounds_); ++round)
-    shuffle_round({.partner = partner_[round], .size = size_, .key = key_, .round = round}, positions);
+  shuffle_positions(
+      {.partners = {partner_.data(), static_cast<std::size_t>(rounds_)}, .size = size_, .key = key_},
+      positions);
 }
 
 }  // namespace hopfeed

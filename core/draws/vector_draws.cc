@@ -318,29 +318,46 @@ std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t
   return taken + take(node, places, hn::AndNot(seen, is_marked(bits, node)), behind());
 }
 
-// One vector of positions.
-HWY_INLINE Vector shuffled(const ShuffleRound& round, Vector here) {
-  const Lanes64 d;
-  const Vector partner = hn::Set(d, round.partner);
-  Vector there = hn::Sub(partner, here);
-  there = hn::IfThenElse(less(partner, here), hn::Add(there, hn::Set(d, round.size)), there);
-  const Vector larger = hn::IfThenElse(less(here, there), there, here);
-  const Words words =
-      philox_lanes({{larger, hn::ShiftRight<32>(larger), hn::Set(d, round.round), hn::Zero(d)}}, round.key);
-  const Vector bit = hn::And(words.word[0], hn::Set(d, 1));
-  return hn::IfThenElse(hn::Eq(bit, hn::Zero(d)), here, there);
-}
-
-void shuffle_positions(const ShuffleRound& round, std::uint64_t* positions, std::size_t count) {
+// Vectors of positions through all rounds: several in step, since a round waits for the one before.
+template <std::size_t kSets>
+HWY_INLINE void shuffle_in_step(const Shuffle& shuffle, std::uint64_t* positions) {
   const Lanes64 d;
   const std::size_t lanes = hn::Lanes(d);
+  const Vector size = hn::Set(d, shuffle.size), one = hn::Set(d, 1);
+  Vector here[kSets];
+#pragma GCC unroll 8
+  for (std::size_t set = 0; set < kSets; ++set) here[set] = hn::LoadU(d, positions + set * lanes);
+  for (std::size_t round = 0; round < shuffle.partners.size(); ++round) {
+    const Vector partner = hn::Set(d, shuffle.partners[round]), number = hn::Set(d, round);
+    Vector there[kSets];
+    Words words[kSets];
+#pragma GCC unroll 8
+    for (std::size_t set = 0; set < kSets; ++set) {
+      there[set] = hn::Sub(partner, here[set]);
+      there[set] = hn::IfThenElse(less(partner, here[set]), hn::Add(there[set], size), there[set]);
+      const Vector larger = hn::IfThenElse(less(here[set], there[set]), there[set], here[set]);
+      words[set] = {{larger, hn::ShiftRight<32>(larger), number, hn::Zero(d)}};
+    }
+    philox_in_step(words, shuffle.key);
+#pragma GCC unroll 8
+    for (std::size_t set = 0; set < kSets; ++set)
+      here[set] =
+          hn::IfThenElse(hn::Eq(hn::And(words[set].word[0], one), hn::Zero(d)), here[set], there[set]);
+  }
+#pragma GCC unroll 8
+  for (std::size_t set = 0; set < kSets; ++set) hn::StoreU(here[set], d, positions + set * lanes);
+}
+
+void shuffle_all(const Shuffle& shuffle, std::uint64_t* positions, std::size_t count) {
+  constexpr std::size_t kSets = 4;
+  const std::size_t lanes = hn::Lanes(Lanes64());
   std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    hn::StoreU(shuffled(round, hn::LoadU(d, positions + i)), d, positions + i);
+  for (; i + kSets * lanes <= count; i += kSets * lanes) shuffle_in_step<kSets>(shuffle, positions + i);
+  for (; i + lanes <= count; i += lanes) shuffle_in_step<1>(shuffle, positions + i);
   if (i == count) return;
   alignas(64) std::uint64_t rest[HWY_MAX_BYTES / sizeof(std::uint64_t)] = {};
   std::copy(positions + i, positions + count, rest);
-  hn::Store(shuffled(round, hn::Load(d, rest)), d, rest);
+  shuffle_in_step<1>(shuffle, rest);
   std::copy_n(rest, count - i, positions + i);
 }
 
@@ -358,7 +375,7 @@ HWY_EXPORT(take_variates_below);
 HWY_EXPORT(make_upper_variates);
 HWY_EXPORT(mark_uppers_below);
 HWY_EXPORT(take_marked_nodes);
-HWY_EXPORT(shuffle_positions);
+HWY_EXPORT(shuffle_all);
 
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
                         DrawPicks& picks) {
@@ -388,8 +405,8 @@ std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_n
   return HWY_DYNAMIC_DISPATCH(take_marked_nodes)(nodes, num_nodes, bits, out);
 }
 
-void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions) {
-  HWY_DYNAMIC_DISPATCH(shuffle_positions)(round, positions.data(), positions.size());
+void shuffle_positions(const Shuffle& shuffle, std::span<std::uint64_t> positions) {
+  HWY_DYNAMIC_DISPATCH(shuffle_all)(shuffle, positions.data(), positions.size());
 }
 
 }  // namespace hopfeed

@@ -75,11 +75,12 @@ inline constexpr std::size_t kNoNode = ~std::size_t{0};
 std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
                         const std::uint8_t* bits, const MarkedNodes& out);
 
-/// A ShuffleRound is round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
-struct ShuffleRound {
-  std::uint64_t partner, size, key;
-  std::uint32_t round;
+/// A Shuffle is the swap-or-not shuffle (keyed_shuffle.h) of [0, size).
+struct Shuffle {
+  std::span<const std::uint64_t> partners;  // of each round
+  std::uint64_t size, key;
 };
-void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions);
+/// Puts in each position's place where the shuffle takes it.
+void shuffle_positions(const Shuffle& shuffle, std::span<std::uint64_t> positions);
 
 }  // namespace hopfeed

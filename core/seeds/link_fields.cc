@@ -19,19 +19,6 @@ void append(const std::vector<std::int64_t>& from, std::vector<std::int64_t>& to
   to.insert(to.end(), from.begin(), from.end());
 }
 
-void sort_out(std::vector<std::int64_t>& ids) {
-  std::ranges::sort(ids);
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-}
-
-/// Where each id is among the sorted ones.
-void find_all(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& sorted,
-              std::vector<std::int64_t>& out) {
-  out.resize(ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    out[i] = std::ranges::lower_bound(sorted, ids[i]) - sorted.begin();
-}
-
 }  // namespace
 
 /// The links that strict negatives must not be. Those in ranges are asked for, all of them.
@@ -189,16 +176,26 @@ void LinkFields::exclude_links(Made& made) const {
 }
 
 // Each node once, in the order of original ids.
-void LinkFields::seed_together(Made& made) const {
-  Entry &of_sources = made.entries[0],
-        &of_destinations = src_type_ == dst_type_ ? made.entries[0] : made.entries[1];
-  of_sources.originals = made.sources;
-  if (src_type_ != dst_type_) of_destinations.originals.clear();
-  append(made.destinations, of_destinations.originals);
-  sort_out(of_sources.originals);
-  if (src_type_ != dst_type_) sort_out(of_destinations.originals);
-  find_all(made.sources, of_sources.originals, made.source_locals);
-  find_all(made.destinations, of_destinations.originals, made.destination_locals);
+void LinkFields::seed_together(Made& made) {
+  Ids& sources = made.entries[0].originals;
+  const auto copy_places = [this](std::size_t first, std::size_t count, Ids& locals) {
+    const std::span<const std::int64_t> places = ordered_.places().subspan(first, count);
+    locals.assign(places.begin(), places.end());
+  };
+  sources = made.sources;
+  if (src_type_ == dst_type_) {
+    append(made.destinations, sources);
+    ordered_.order(sources);
+    copy_places(0, made.sources.size(), made.source_locals);
+    copy_places(made.sources.size(), made.destinations.size(), made.destination_locals);
+    return;
+  }
+  ordered_.order(sources);
+  copy_places(0, made.sources.size(), made.source_locals);
+  Ids& destinations = made.entries[1].originals;
+  destinations = made.destinations;
+  ordered_.order(destinations);
+  copy_places(0, made.destinations.size(), made.destination_locals);
 }
 
 // Each end in a tree of its own; times go with the links, round and round over their negatives.
@@ -301,7 +298,7 @@ void LinkFields::write_triplets(const SeedArrays& at, BlockWriter& out) const {
   if (at.seed_time >= 0) std::ranges::copy(made.positions.times, out.data<std::int64_t>(at.seed_time));
 }
 
-std::size_t LinkFields::bytes() const { return table_bytes() + made_.bytes(); }
+std::size_t LinkFields::bytes() const { return table_bytes() + made_.bytes() + ordered_.bytes(); }
 
 std::size_t LinkFields::Made::bytes() const {
   std::size_t numbers = 0;
@@ -321,11 +318,15 @@ std::size_t LinkFields::Entry::bytes() const {
 
 std::size_t LinkFields::scratch_bytes(std::int64_t positions) const {
   std::int64_t numbers = (6 + 6) * positions;  // what the list gives, and what links in ranges bring
-  for (const SeedCount& entry : most_seeds(positions))
+  std::size_t most = 0;
+  for (const SeedCount& entry : most_seeds(positions)) {
     numbers += 8 * entry.count;  // ends, their locals, entries
+    most = std::max(most, static_cast<std::size_t>(entry.count));
+  }
   std::size_t bytes =
       2 * sizeof(std::int64_t) * static_cast<std::size_t>(numbers) +  // of vectors that grew
       NegativeDraws::Negatives::max_bytes(options_.negatives.count(positions), options_.negatives.strict);
+  if (!trees_) bytes += OrderedIds::max_bytes(most);
   if (options_.exclude != Exclude::kNone)
     bytes += ExcludedEdges::max_bytes(dataset_.num_edge_types(),
                                       static_cast<std::size_t>(positions) * (reverse_type_ < 0 ? 1 : 2));

@@ -13,6 +13,7 @@
 #include "core/seeds/link_list.h"
 #include "core/seeds/made_ahead.h"
 #include "core/seeds/negative_draws.h"
+#include "core/seeds/ordered_ids.h"
 #include "core/seeds/seed_fields.h"
 
 namespace hopfeed {
@@ -71,7 +72,7 @@ class LinkFields : public SeedFields {
   void check_batch(const LinkList::Positions& positions) const;
   void find_reverse();
   void exclude_links(Made& made) const;
-  void seed_together(Made& made) const;
+  void seed_together(Made& made);
   void seed_apart(Made& made) const;
   void write_labels(const SeedArrays& at, BlockWriter& out) const;
   void write_triplets(const SeedArrays& at, BlockWriter& out) const;
@@ -84,6 +85,7 @@ class LinkFields : public SeedFields {
   int reverse_type_ = -1;  // of edges, that are excluded too
   std::optional<NegativeDraws> negatives_;
   PeerIds peer_ids_;
+  OrderedIds ordered_;
   MadeAhead<Made> made_;
 };
 

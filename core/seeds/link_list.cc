@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/prefetch.h"
 #include "core/draws/epoch_order.h"
 
 namespace hopfeed {
@@ -55,6 +56,7 @@ void LinkList::links(const BatchKey& key, Positions& out) const {
   out.destinations.resize(count);
   out.labels.resize(has_labels() ? count : 0);
   out.times.resize(has_times() ? count : 0);
+  for (const std::int64_t at : index) prefetch_line(pairs_.data() + 2 * at);
   for (std::size_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(index[i]);
     out.sources[i] = pairs_[2 * at];

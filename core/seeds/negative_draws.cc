@@ -82,6 +82,8 @@ std::size_t NegativeDraws::Negatives::max_bytes(std::int64_t count, bool strict)
 
 void NegativeDraws::draw(const Links& links, Negatives& out) {
   const std::int64_t count = options_.count(links.key.count);
+  sources_ = negative_stream(links.key, edge_type_, LinkEnd::kSource);
+  destinations_ = negative_stream(links.key, edge_type_, LinkEnd::kDestination);
   out.sources.resize(binary() ? static_cast<std::size_t>(count) : 0);
   out.destinations.resize(static_cast<std::size_t>(count));
   out.retries = 0;
@@ -95,8 +97,8 @@ NegativeDraws::Draw NegativeDraws::draw_of(const Links& links, std::int64_t numb
   const auto position = static_cast<std::uint64_t>(links.key.first + i);
   const auto round = static_cast<std::uint32_t>(number / links.key.count);
   const auto link = static_cast<std::size_t>(i);
-  Draw draw{.source = negative_stream(links.key, edge_type_, LinkEnd::kSource).of(position, round),
-            .destination = negative_stream(links.key, edge_type_, LinkEnd::kDestination).of(position, round),
+  Draw draw{.source = sources_.of(position, round),
+            .destination = destinations_.of(position, round),
             .time = {},
             .link = links.input_id[link]};
   if (!links.times.empty()) draw.time = links.times[link];

@@ -97,7 +97,8 @@ class NegativeDraws {
   // none.
   const std::shared_ptr<const NodesByTime> dst_by_time_, src_by_time_;
   const NegativeNodes src_, dst_;
-  std::optional<EdgeMembership> edges_;  // of strict negatives, and these too:
+  NodeStream sources_{}, destinations_{};  // of the batch under way
+  std::optional<EdgeMembership> edges_;    // of strict negatives, and these too:
   KnownLinks links_;
   std::vector<bool> marks_;  // sources that a destination is not drawn with; empty until scan_pairs()
 };
