@@ -5,8 +5,11 @@
 //   offset            size               what
 //   0                 4096               CacheHeader
 //   4096              4096 * sections    CacheSectionRecord each, one per attribute
-//   rows_offset       8 * rows           CacheRow each, by dataset id        } of each section; every array
-//   heat_offset       rows               one byte each, 0 the hottest        } begins at a multiple of 64
+//   keys_offset       8 * num_places     row + 1 of each place, 0: none      } of each section; every array
+//   rows_offset       8 * num_places     CacheRow each; num_places being 0:  } begins at a multiple of 64
+//                     8 * rows           by dataset id                       }
+//   heat_offset       8 * num_runs       HeatRun each (row_heats.h);         }
+//                     rows               num_runs being 0: one byte each     }
 //   records_offset    32 * num_frames    CacheFrame each                     }
 //   frames_offset     row_bytes each     the frames themselves, no gaps      }
 //
@@ -41,7 +44,7 @@
 namespace hopfeed {
 
 inline constexpr std::uint64_t kCacheMagic = 0x3148434143504F48;  // "HOPCACH1"
-inline constexpr std::uint32_t kCacheVersion = 1;
+inline constexpr std::uint32_t kCacheVersion = 2;
 inline constexpr std::size_t kCachePage = 4096;
 
 /// A section knows so many announced batches at a time. More are gathered all the same, unannounced.
@@ -110,13 +113,18 @@ struct CacheList {
   std::uint32_t head, tail;  // numbers + 1, 0: none
 };
 
+/// A row of the table lies in one of so many places, which share a line.
+inline constexpr std::uint64_t kPlacesOfABucket = 8;
+
 /// CacheSectionShape says what a section is for, and where its arrays begin. It is written once.
 struct CacheSectionShape {
   std::uint32_t store = 0, type = 0;  // FeatureName
   char name[32] = {};                 // padded by NUL
   std::int64_t rows = 0, row_bytes = 0;
   std::uint64_t num_frames = 0;
-  std::uint64_t rows_offset = 0, heat_offset = 0, records_offset = 0, frames_offset = 0;
+  std::uint64_t num_places = 0;  // of the table of rows (cache_table.h); 0: each row has its own
+  std::uint64_t num_runs = 0;    // of heats; 0: each row has a byte
+  std::uint64_t keys_offset = 0, rows_offset = 0, heat_offset = 0, records_offset = 0, frames_offset = 0;
   friend bool operator==(const CacheSectionShape&, const CacheSectionShape&) = default;
 };
 

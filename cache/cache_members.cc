@@ -117,10 +117,10 @@ bool CacheMembers::sweep_section(CacheSection& section, std::uint64_t dead) {
     dirty = section.dirty_tickets();
   }
   if (dirty == 0) return true;
-  for (std::int64_t row = 0; row < section.shape().rows;) {  // others have the mutex in between
+  for (std::uint64_t entry = 0; entry < section.entries();) {  // others have the mutex in between
     const CacheSection::Lock lock(section);
     if (!lock) return false;
-    row = section.clean_some(row, dirty);
+    entry = section.clean_some(entry, dirty);
   }
   const CacheSection::Lock lock(section);
   if (!lock) return false;

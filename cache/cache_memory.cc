@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <ranges>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
@@ -28,12 +29,27 @@ constexpr std::uint64_t up(std::uint64_t bytes, std::uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
+/// The places of a table of rows for so many frames; 0 where each row has its own for less. There are some
+/// for the rows that announced batches want: a third of what the frames take, and three a frame at least.
+std::uint64_t places_for(const CacheSectionShape& section) {
+  constexpr std::uint64_t kPlacesAFrame = 8, kLeast = 512, kPlace = sizeof(std::uint64_t) + sizeof(CacheRow);
+  const std::uint64_t frames =
+      section.num_frames * (sizeof(CacheFrame) + static_cast<std::uint64_t>(section.row_bytes));
+  const std::uint64_t places =
+      up(std::max({frames / (3 * kPlace), kPlacesAFrame * section.num_frames, kLeast}), kPlacesOfABucket);
+  return places * kPlace < static_cast<std::uint64_t>(section.rows) * sizeof(CacheRow) ? places : 0;
+}
+
 /// The arrays of a section that begins at `at`; returns where the next one may.
 std::uint64_t place_arrays(CacheSectionShape& section, std::uint64_t at) {
   const auto rows = static_cast<std::uint64_t>(section.rows);
-  section.rows_offset = up(at, kLine);
-  section.heat_offset = up(section.rows_offset + rows * sizeof(CacheRow), kLine);
-  section.records_offset = up(section.heat_offset + rows, kLine);
+  section.num_places = places_for(section);
+  section.keys_offset = up(at, kLine);
+  section.rows_offset = up(section.keys_offset + section.num_places * sizeof(std::uint64_t), kLine);
+  section.heat_offset = up(
+      section.rows_offset + (section.num_places == 0 ? rows : section.num_places) * sizeof(CacheRow), kLine);
+  section.records_offset =
+      up(section.heat_offset + (section.num_runs == 0 ? rows : section.num_runs * sizeof(HeatRun)), kLine);
   section.frames_offset = up(section.records_offset + section.num_frames * sizeof(CacheFrame), kLine);
   return section.frames_offset + section.num_frames * static_cast<std::uint64_t>(section.row_bytes);
 }
@@ -43,38 +59,40 @@ constexpr std::uint64_t first_array(std::uint64_t sections) { return kCachePage 
 std::uint64_t place_all(std::span<CacheSectionShape> sections) {
   std::uint64_t at = first_array(sections.size());
   for (CacheSectionShape& section : sections) at = place_arrays(section, at);
-  return up(at, kCachePage);
+  return at;
 }
 
-/// Bytes for no frame, and for one of each row.
-struct Sizes {
-  double fixed = 0, whole = 0;
-};
-Sizes sizes_of(std::span<const CacheSectionShape> sections) {
-  Sizes sizes{.fixed = static_cast<double>(first_array(sections.size()) + kCachePage), .whole = 0};
-  for (const CacheSectionShape& section : sections) {
-    const auto rows = static_cast<double>(section.rows);
-    sizes.fixed += rows * (sizeof(CacheRow) + 1) + 4 * kLine;
-    sizes.whole +=
-        rows * static_cast<double>(sizeof(CacheFrame) + static_cast<std::size_t>(section.row_bytes));
+/// Gives each section this share of its rows as frames. Returns what all takes at most: to the end of a page.
+std::uint64_t give(std::span<CacheSectionShape> sections, double share) {
+  for (CacheSectionShape& section : sections)
+    section.num_frames = std::min({static_cast<std::uint64_t>(share * static_cast<double>(section.rows)),
+                                   kMostFrames, static_cast<std::uint64_t>(section.rows)});
+  return place_all(sections) + kCachePage - 1;
+}
+
+/// The greatest share that fits into `bytes`; 0 where none does.
+double share_in(std::span<CacheSectionShape> sections, std::size_t bytes) {
+  double share = 0, more = 1;  // the second does not fit
+  if (give(sections, more) <= bytes) return more;
+  constexpr int kHalvings = 60;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (share + more) / 2;
+    (give(sections, middle) <= bytes ? share : more) = middle;
   }
-  return sizes;
+  return share;
 }
 
-/// Gives each section as many frames as fit into `bytes`, the same share of the rows of each. Returns their
-/// number.
+/// Gives each section as many frames as fit into `bytes`, the same share of the rows of each. Returns the
+/// bytes of the memory.
 std::uint64_t share_out(std::span<CacheSectionShape> sections, std::size_t bytes) {
-  const Sizes sizes = sizes_of(sections);
-  const double share = std::clamp((static_cast<double>(bytes) - sizes.fixed) / sizes.whole, 0.0, 1.0);
-  for (CacheSectionShape& section : sections) {
-    const auto frames = static_cast<std::uint64_t>(share * static_cast<double>(section.rows));
-    section.num_frames = std::min({frames, kMostFrames, static_cast<std::uint64_t>(section.rows)});
-    require_valid(section.num_frames > 0,
-                  fmt::format("a cache of {} has no room for a row of each attribute: {} are for the "
-                              "bookkeeping of all rows; give it more",
-                              format_bytes(bytes), format_bytes(static_cast<std::uint64_t>(sizes.fixed))));
-  }
-  return place_all(sections);
+  give(sections, share_in(sections, bytes));
+  if (std::ranges::all_of(sections, [](const CacheSectionShape& section) { return section.num_frames > 0; }))
+    return up(place_all(sections), kCachePage);
+  for (CacheSectionShape& section : sections)
+    section.num_frames = std::max<std::uint64_t>(section.num_frames, 1);
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("a cache of {} has no room for a row of each attribute; give it {} or more",
+                          format_bytes(bytes), format_bytes(place_all(sections) + kCachePage)));
 }
 
 OwnedFd create_cache_memfd() {
@@ -112,6 +130,7 @@ CacheSectionShape describe(const CachedAttr& attr) {
   std::ranges::copy(attr.what.name, section.name);
   section.rows = attr.rows;
   section.row_bytes = attr.row_bytes;
+  section.num_runs = attr.heat.runs();
   return section;
 }
 
@@ -122,11 +141,17 @@ std::vector<const CachedAttr*> with_rows(std::span<const CachedAttr> attrs) {
   return with;
 }
 
+std::vector<CacheSectionShape> shapes_of(std::span<const CachedAttr> attrs) {
+  std::vector<CacheSectionShape> shapes;
+  for (const CachedAttr* attr : with_rows(attrs)) shapes.push_back(describe(*attr));
+  return shapes;
+}
+
 void write_section(const CacheSectionShape& shape, const CachedAttr& attr, std::byte* at, std::byte* heat) {
   auto& section = *new (at) CacheSectionRecord{};
   section.shape = shape;
   init_mutex(section.mutex);
-  for (std::int64_t row = 0; row < attr.rows; ++row) heat[row] = static_cast<std::byte>(attr.heat(row));
+  std::ranges::copy(attr.heat.bytes(), heat);
 }
 
 [[noreturn]] void throw_no_cache(int fd) {
@@ -158,7 +183,8 @@ bool sections_hold(std::span<CacheSectionRecord* const> sections, std::size_t si
     CacheSectionShape shape = section->shape;
     if (shape.rows < 1 || shape.rows > kMaxEdges || shape.row_bytes < 1 || shape.row_bytes > kMaxRowBytes ||
         shape.num_frames < 1 || shape.num_frames > kMostFrames ||
-        shape.num_frames > size / static_cast<std::uint64_t>(shape.row_bytes))
+        shape.num_frames > size / static_cast<std::uint64_t>(shape.row_bytes) ||
+        shape.num_runs > size / sizeof(HeatRun))
       return false;
     at = place_arrays(shape, at);
     if (shape != section->shape) return false;
@@ -169,17 +195,19 @@ bool sections_hold(std::span<CacheSectionRecord* const> sections, std::size_t si
 }  // namespace
 
 std::size_t dynamic_cache_bytes(std::span<const CachedAttr> attrs, double share) {
-  std::vector<CacheSectionShape> shapes;
-  for (const CachedAttr* attr : with_rows(attrs)) shapes.push_back(describe(*attr));
-  const Sizes sizes = sizes_of(shapes);
-  return static_cast<std::size_t>(sizes.fixed + share * sizes.whole) + 1;
+  std::vector<CacheSectionShape> shapes = shapes_of(attrs);
+  return give(shapes, share);
+}
+
+double dynamic_cache_share(std::span<const CachedAttr> attrs, std::size_t bytes) {
+  std::vector<CacheSectionShape> shapes = shapes_of(attrs);
+  return share_in(shapes, bytes);
 }
 
 OwnedFd make_dynamic_cache(std::span<const CachedAttr> attrs, std::size_t bytes) {
   const std::vector<const CachedAttr*> kept = with_rows(attrs);
   require_valid(!kept.empty(), "nothing to cache: no attribute has rows that are read from files");
-  std::vector<CacheSectionShape> shapes;
-  for (const CachedAttr* attr : kept) shapes.push_back(describe(*attr));
+  std::vector<CacheSectionShape> shapes = shapes_of(attrs);
   const std::uint64_t size = share_out(shapes, bytes);
   require_memory(size, available_memory(), "the cache", "make it smaller");
   OwnedFd fd = create_cache_memfd();

@@ -14,6 +14,8 @@ namespace hopfeed {
 
 /// Returns a budget that holds this share, 0 to 1, of the rows of each attribute.
 std::size_t dynamic_cache_bytes(std::span<const CachedAttr> attrs, double share);
+/// Returns the share of the rows that so many bytes hold; 0 where that is no row.
+double dynamic_cache_share(std::span<const CachedAttr> attrs, std::size_t bytes);
 
 /// Makes the memory for a cache of `bytes` in all, bookkeeping included; every attribute gets the same share
 /// of its rows. Throws kInvalid where that is no row of each, kNoSpace.

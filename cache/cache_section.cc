@@ -16,7 +16,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kCleanedAtOnce = 1 << 16;  // rows
+constexpr std::uint64_t kCleanedAtOnce = 1 << 16;  // entries
 
 std::uint32_t bit_of(int ticket) { return ticket < 0 ? 0 : std::uint32_t{1} << ticket; }
 
@@ -29,6 +29,14 @@ std::uint32_t* zeros(std::uint64_t count) {
   auto* const memory = static_cast<std::uint32_t*>(std::calloc(count, sizeof(std::uint32_t)));
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
+}
+
+RowHeatsView heats_in(const std::byte* memory, const CacheSectionShape& shape) {
+  const std::byte* const heats = memory + shape.heat_offset;
+  if (shape.num_runs > 0)
+    return RowHeatsView(std::span(reinterpret_cast<const HeatRun*>(heats), shape.num_runs));
+  return RowHeatsView(
+      std::span(reinterpret_cast<const std::uint8_t*>(heats), static_cast<std::size_t>(shape.rows)));
 }
 
 /// 0, EOWNERDEAD, or ETIMEDOUT.
@@ -53,8 +61,8 @@ int lock_by(pthread_mutex_t& mutex, std::chrono::milliseconds time) {
 
 CacheSection::CacheSection(std::byte* memory, CacheSectionRecord& section)
     : section_(section),
-      rows_(reinterpret_cast<CacheRow*>(memory + section.shape.rows_offset)),
-      heat_(reinterpret_cast<const std::uint8_t*>(memory + section.shape.heat_offset)),
+      table_(memory, section.shape),
+      heat_(heats_in(memory, section.shape)),
       frames_(memory + section.shape.frames_offset),
       lists_(section, reinterpret_cast<CacheFrame*>(memory + section.shape.records_offset)),
       my_pins_(zeros(section.shape.num_frames)) {}
@@ -154,11 +162,11 @@ std::uint32_t CacheSection::dirty_tickets() const {
   return dirty;
 }
 
-std::int64_t CacheSection::clean_some(std::int64_t row, std::uint32_t tickets) {
-  const std::int64_t end = std::min(row + kCleanedAtOnce, shape().rows);
-  for (; row < end; ++row)
-    if ((rows_[row].wanted & tickets) != 0) rows_[row].wanted &= ~tickets;
-  return row;
+std::uint64_t CacheSection::clean_some(std::uint64_t entry, std::uint32_t tickets) {
+  const std::uint64_t end = std::min(entry + kCleanedAtOnce, table_.size());
+  for (; entry < end; ++entry)
+    if (CacheRow& cleaned = table_.entry(entry); (cleaned.wanted & tickets) != 0) cleaned.wanted &= ~tickets;
+  return entry;
 }
 
 void CacheSection::end_cleaned(std::uint32_t tickets) {
@@ -173,15 +181,19 @@ FrameWord CacheSection::word_of(std::uint32_t frame) const {
 }
 
 std::uint32_t CacheSection::frame_of(std::int64_t row) const {
-  const std::uint32_t frame = rows_[row].frame;
-  if (frame == 0) return 0;
-  const FrameWord word = word_of(frame);
-  return word.row == row && word.state != FrameState::kEmpty ? frame : 0;
+  const CacheRow* const known = table_.find(row);
+  if (known == nullptr || known->frame == 0) return 0;
+  const FrameWord word = word_of(known->frame);
+  return word.row == row && word.state != FrameState::kEmpty ? known->frame : 0;
+}
+
+void CacheSection::forget_frame(std::int64_t row, std::uint32_t frame) {
+  if (CacheRow* const known = table_.find(row); known != nullptr && known->frame == frame) known->frame = 0;
 }
 
 void CacheSection::push_by_rank(std::uint32_t frame, std::int64_t row) {
   const CacheFrame& pushed = lists_.frame(frame);
-  lists_.push(frame, lists_.bucket_of(lists_.rank(rows_[row].wanted, pushed.heat)));
+  lists_.push(frame, lists_.bucket_of(lists_.rank(wanted_of(row), pushed.heat)));
 }
 
 void CacheSection::settle(std::int64_t row) {
@@ -189,15 +201,16 @@ void CacheSection::settle(std::int64_t row) {
   if (frame == 0) return;
   const CacheFrame& settled = lists_.frame(frame);
   if (settled.bucket == kNoBucket) return;  // pinned, or being filled
-  if (lists_.bucket_of(lists_.rank(rows_[row].wanted, settled.heat)) == settled.bucket) return;
+  if (lists_.bucket_of(lists_.rank(wanted_of(row), settled.heat)) == settled.bucket) return;
   lists_.remove(frame);
   push_by_rank(frame, row);
 }
 
 bool CacheSection::want(std::int64_t row, int ticket) {
-  CacheRow& wanted = rows_[row];
-  const std::uint32_t bit = bit_of(ticket), before = wanted.wanted & section_.active & ~bit;
-  wanted.wanted |= bit;
+  CacheRow* const wanted = table_.place(row, section_.active, CacheTable::Over::kNobody);
+  if (wanted == nullptr) return true;
+  const std::uint32_t bit = bit_of(ticket), before = wanted->wanted & section_.active & ~bit;
+  wanted->wanted |= bit;
   static_cast<void>(FAILPOINT("cache.mid_announce"));
   if (before != 0) return false;  // its next use is what it was
   if (!has_frame(row)) return true;
@@ -237,21 +250,21 @@ std::uint32_t CacheSection::claim(std::int64_t row, int rank) {
     if (worst.number == 0 || worst.rank <= rank) return 0;
     frame = worst.number;
     lists_.remove(frame);
-    rows_[word_of(frame).row].frame = 0;
+    forget_frame(word_of(frame).row, frame);
     add(section_.valid, -1);
     add(section_.evicted, 1);
     if (const std::uint32_t next = lists_.worst().number; next != 0) {  // perhaps the next that goes
-      prefetch_line_to_write(&rows_[word_of(next).row]);
+      table_.prefetch(word_of(next).row);
       if (lists_.frame(next).next != 0) prefetch_frame_record(lists_.frame(next).next);
     }
   }
   CacheFrame& claimed = lists_.frame(frame);
   claimed.bucket = kNoBucket;
-  claimed.heat = heat_[row];
+  claimed.heat = heat_(row);
   claimed.word.store(FrameWord{.state = FrameState::kReading, .owner = member_, .row = row}.pack(),
                      std::memory_order_release);
   static_cast<void>(FAILPOINT("cache.mid_claim"));
-  rows_[row].frame = frame;
+  table_.find(row)->frame = frame;
   return frame;
 }
 
@@ -266,7 +279,7 @@ void CacheSection::publish(std::uint32_t frame) {
 }
 
 void CacheSection::abandon(std::uint32_t frame) {
-  rows_[word_of(frame).row].frame = 0;
+  forget_frame(word_of(frame).row, frame);
   empty(frame);
 }
 
@@ -275,18 +288,21 @@ void CacheSection::empty(std::uint32_t frame) {
   lists_.push(frame, kEmptyBucket);
 }
 
-void CacheSection::prefetch_row(std::int64_t row) const { prefetch_line_to_write(&rows_[row]); }
+void CacheSection::prefetch_row(std::int64_t row) const { table_.prefetch(row); }
 
-void CacheSection::prefetch_heat(std::int64_t row) const { prefetch_line(&heat_[row]); }
+void CacheSection::prefetch_heat(std::int64_t row) const {
+  if (const void* const place = heat_.place(row); place != nullptr) prefetch_line(place);
+}
 
 void CacheSection::prefetch_frame(std::int64_t row) const {
-  if (const std::uint32_t frame = rows_[row].frame; frame != 0) prefetch_frame_record(frame);
+  const CacheRow* const known = table_.find(row);
+  if (known != nullptr && known->frame != 0) prefetch_frame_record(known->frame);
 }
 
 void CacheSection::prefetch_neighbours(std::int64_t row) const {
-  const std::uint32_t number = rows_[row].frame;
-  if (number == 0) return;
-  const CacheFrame& frame = lists_.frame(number);
+  const CacheRow* const known = table_.find(row);
+  if (known == nullptr || known->frame == 0) return;
+  const CacheFrame& frame = lists_.frame(known->frame);
   if (frame.prev != 0) prefetch_line_to_write(&lists_.frame(frame.prev));
   if (frame.next != 0) prefetch_line_to_write(&lists_.frame(frame.next));
 }
@@ -327,12 +343,17 @@ bool CacheSection::rebuild_frame(std::uint32_t number, std::uint64_t dead) {
   frame.pins.store(pins, std::memory_order_relaxed);
   const FrameWord word = FrameWord::unpack(frame.word.load(std::memory_order_acquire));
   const bool torn = word.state == FrameState::kReading && (dead >> word.owner & 1) != 0;
-  if (word.state == FrameState::kEmpty || torn) {
+  CacheRow* known = nullptr;
+  if (word.state != FrameState::kEmpty && !torn)
+    known = table_.place(word.row, section_.active, CacheTable::Over::kWishes);
+  if (word.state == FrameState::kEmpty || torn ||
+      (known == nullptr && word.state == FrameState::kValid && pins == 0)) {
+    forget_frame(word.row, number);
     empty(number);
     return false;
   }
-  frame.heat = heat_[word.row];
-  rows_[word.row].frame = number;
+  frame.heat = heat_(word.row);
+  if (known != nullptr) known->frame = number;
   if (word.state != FrameState::kValid) return false;
   if (pins == 0) push_by_rank(number, word.row);
   return true;

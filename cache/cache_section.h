@@ -12,6 +12,8 @@
 
 #include "cache/cache_layout.h"
 #include "cache/cache_lists.h"
+#include "cache/cache_table.h"
+#include "cache/row_heats.h"
 #include "core/base/thread_annotations.h"
 
 namespace hopfeed {
@@ -70,8 +72,10 @@ class CacheSection {
   /// over all rows.
   void forget_tickets(std::uint32_t tickets);
   std::uint32_t dirty_tickets() const;
-  /// Clears these bits of the rows from `row` on, of some; returns the first that it did not come to.
-  std::int64_t clean_some(std::int64_t row, std::uint32_t tickets);
+  /// Clears these bits of the table's entries from number `entry` on, of some; returns the first that it did
+  /// not come to.
+  std::uint64_t clean_some(std::uint64_t entry, std::uint32_t tickets);
+  std::uint64_t entries() const { return table_.size(); }
   void end_cleaned(std::uint32_t tickets);
 
   // ---- rows; `ticket` may be -1
@@ -81,7 +85,9 @@ class CacheSection {
   /// Clears the wish of a batch that takes its rows, whose frame the caller then pins or has seen to be
   /// missing: the frame is not moved.
   void forget_wish(std::int64_t row, int ticket) {
-    if (ticket >= 0) rows_[row].wanted &= ~(std::uint32_t{1} << ticket);
+    if (ticket < 0) return;
+    if (CacheRow* const known = table_.find(row); known != nullptr)
+      known->wanted &= ~(std::uint32_t{1} << ticket);
   }
   /// Puts the row's frame where it now belongs.
   void settle(std::int64_t row);
@@ -89,10 +95,14 @@ class CacheSection {
   /// there.
   std::uint32_t pin(std::int64_t row);
   void unpin(std::uint32_t frame);
-  int rank(std::int64_t row) const { return lists_.rank(rows_[row].wanted, heat_[row]); }
+  int rank(std::int64_t row) const { return lists_.rank(wanted_of(row), heat_(row)); }
   bool has_frame(std::int64_t row) const { return frame_of(row) != 0; }
-  /// Returns a frame to fill for the row, which has none: an empty one, or that of the worst row, where it is
-  /// worse. 0: none. Ends with publish() or abandon().
+  /// Makes sure that a frame of the row would be known; false where frames of others take all its places.
+  bool make_place(std::int64_t row) {
+    return table_.place(row, section_.active, CacheTable::Over::kWishes) != nullptr;
+  }
+  /// Returns a frame to fill for the row, which has none and a place: an empty one, or that of the worst row,
+  /// where it is worse. 0: none. Ends with publish() or abandon().
   std::uint32_t claim(std::int64_t row, int rank);
   void publish(std::uint32_t frame);
   void abandon(std::uint32_t frame);
@@ -121,14 +131,19 @@ class CacheSection {
   int try_lock();
   void pay();
   std::uint32_t frame_of(std::int64_t row) const;
+  std::uint32_t wanted_of(std::int64_t row) const {
+    const CacheRow* const known = table_.find(row);
+    return known == nullptr ? 0 : known->wanted;
+  }
+  void forget_frame(std::int64_t row, std::uint32_t frame);
   FrameWord word_of(std::uint32_t frame) const;
   void push_by_rank(std::uint32_t frame, std::int64_t row);
   void empty(std::uint32_t frame);
   bool rebuild_frame(std::uint32_t number, std::uint64_t dead);
 
   CacheSectionRecord& section_;
-  CacheRow* const rows_;
-  const std::uint8_t* const heat_;
+  const CacheTable table_;
+  const RowHeatsView heat_;
   std::byte* const frames_;
   CacheLists lists_;
   int member_ = -1;

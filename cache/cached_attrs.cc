@@ -1,14 +1,33 @@
 // See cached_attrs.h.
 #include "cache/cached_attrs.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <ranges>
 #include <span>
 
 #include "cache/row_file.h"
 
 namespace hopfeed {
 namespace {
+
+/// `offsets` [partitions + 1]
+RowHeats heats_by_place(std::span<const std::int64_t> offsets) {
+  RowHeats heats;
+  for (std::size_t p = 0; p + 1 < offsets.size(); ++p) {
+    const std::int64_t count = offsets[p + 1] - offsets[p];
+    for (std::int64_t place = 0; place < count;) {
+      const std::uint8_t heat = heat_of_place(place, count);
+      heats.add(offsets[p] + place, heat);
+      const auto others = std::views::iota(place, count);
+      place = *std::ranges::partition_point(
+          others, [&](std::int64_t other) { return heat_of_place(other, count) == heat; });
+    }
+  }
+  heats.end(offsets.back());
+  return heats;
+}
 
 void add_attrs(Store store, int type, const std::vector<AttrMeta>& attrs, const Dataset& dataset,
                std::vector<CachedAttr>& out) {
@@ -18,13 +37,11 @@ void add_attrs(Store store, int type, const std::vector<AttrMeta>& attrs, const 
     const std::span<const std::int64_t> offsets = attr.partition_offsets;
     const std::int64_t rows = offsets[static_cast<std::size_t>(dataset.meta().partitions)];  // without halos
     if (attr.row_bytes < kLeastFileRowBytes || rows == 0) continue;
-    out.push_back({.what = {.store = store, .type = type, .name = meta.name},
-                   .rows = rows,
-                   .row_bytes = attr.row_bytes,
-                   .heat = [offsets](std::int64_t row) {
-                     const auto p = static_cast<std::size_t>(partition_of(offsets, row));
-                     return heat_of_place(row - offsets[p], offsets[p + 1] - offsets[p]);
-                   }});
+    out.push_back(
+        {.what = {.store = store, .type = type, .name = meta.name},
+         .rows = rows,
+         .row_bytes = attr.row_bytes,
+         .heat = heats_by_place(offsets.first(static_cast<std::size_t>(dataset.meta().partitions) + 1))});
   }
 }
 

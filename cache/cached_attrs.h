@@ -1,9 +1,9 @@
 // Tells which attributes the dynamic cache keeps rows of, and how hot each of their rows is.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <vector>
 
+#include "cache/row_heats.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/feature_source.h"
 
@@ -13,8 +13,7 @@ namespace hopfeed {
 struct CachedAttr {
   FeatureName what;
   std::int64_t rows = 0, row_bytes = 0;
-  /// Gives each row's heat, 0 the hottest: it decides where nothing is known of the future.
-  std::function<std::uint8_t(std::int64_t row)> heat;
+  RowHeats heat;  // decides where nothing is known of the future
 };
 
 /// Returns the heat of the row that is at `place` of `count` in an order by hotness: classes grow with the
@@ -22,7 +21,7 @@ struct CachedAttr {
 std::uint8_t heat_of_place(std::int64_t place, std::int64_t count);
 
 /// Returns the attributes of a dataset that file_features.h reads from files; heat by the place of the row in
-/// its partition, since datasets are written in the order of their hotness. The dataset must outlive them.
+/// its partition, since datasets are written in the order of their hotness.
 std::vector<CachedAttr> cached_attrs(const Dataset& dataset);
 
 }  // namespace hopfeed

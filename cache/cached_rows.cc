@@ -225,7 +225,8 @@ void SectionRows::choose() {
     if (m + kFarAhead < by_rank_.size()) section_.prefetch_row(ids_[by_rank_[m + kFarAhead].at]);
     const Missed& missed = by_rank_[m];
     const std::int64_t row = ids_[missed.at];
-    if (section_.has_frame(row)) continue;  // twice in the batch, or another batch has read it too
+    // Twice in the batch, or another batch has read it too; or nobody would find it.
+    if (section_.has_frame(row) || !section_.make_place(row)) continue;
     const std::uint32_t frame = section_.claim(row, missed.rank);
     if (frame == 0) return;
     filling_.push_back({.frame = frame, .at = missed.at});

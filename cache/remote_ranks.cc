@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -120,12 +119,24 @@ RemoteRanks::RemoteRanks(const Dataset& dataset, int reader) {
   }
 }
 
+RowHeats RemoteRanksView::heats(std::int64_t rows) const {
+  if (!all_.empty()) return RowHeats::of_each(rows, [this](std::int64_t row) { return heat(row); });
+  RowHeats heats;
+  heats.add(0, kColdest);
+  for (std::size_t b = 0; b + 1 < buckets_.size(); ++b)
+    for (std::size_t i = buckets_[b]; i < buckets_[b + 1]; ++i) {
+      const std::int64_t row = static_cast<std::int64_t>(b) << shift_ | rows_[i].low;
+      heats.add(row, heat(row));
+      heats.add(row + 1, kColdest);
+    }
+  heats.end(rows);
+  return heats;
+}
+
 std::vector<CachedAttr> reader_attrs(const Dataset& dataset, std::vector<CachedAttr> attrs, int reader) {
-  const auto ranks = std::make_shared<const RemoteRanks>(dataset, reader);
-  for (CachedAttr& attr : attrs) {
-    if (attr.what.store != Store::kNode) continue;
-    attr.heat = [ranks, view = ranks->view(attr.what.type)](std::int64_t row) { return view.heat(row); };
-  }
+  const RemoteRanks ranks(dataset, reader);
+  for (CachedAttr& attr : attrs)
+    if (attr.what.store == Store::kNode) attr.heat = ranks.view(attr.what.type).heats(attr.rows);
   return attrs;
 }
 

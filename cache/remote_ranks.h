@@ -6,7 +6,7 @@
 //   RemoteRanks ranks(dataset, reader);
 //   RemoteRanksView view = ranks.view(node_type);   // plain, for as long as `ranks` lives
 //   view.rank(row)                                  // 0 the hottest; a static cache of k rows has ranks < k
-//   view.heat(row)                                  // 0 .. 255, for make_dynamic_cache
+//   view.heat(row), view.heats(rows)                // 0 .. 255, for make_dynamic_cache
 //
 // The ranks come from the dataset's ranked lists (part-0000/remote_rows), and what is held is those: 10 bytes
 // a ranked row, whatever the graph. Where it has none (datasets of earlier releases), a row's rank is its
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cache/cached_attrs.h"
+#include "cache/row_heats.h"
 #include "core/dataset/dataset.h"
 
 namespace hopfeed {
@@ -56,6 +57,8 @@ class RemoteRanksView {
     return static_cast<std::uint8_t>(static_cast<std::uint64_t>(at) * 256 /
                                      static_cast<std::uint64_t>(ranked_));
   }
+  /// Returns heat() of all `rows` rows of the type, as they are stored.
+  RowHeats heats(std::int64_t rows) const;
 
  private:
   friend class RemoteRanks;

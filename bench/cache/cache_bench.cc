@@ -109,10 +109,12 @@ Report bench_cache(const BenchOptions& given) {
   require_valid(options.row_bytes >= 8,
                 "cache verifies the first 8 bytes of rows; give --row-bytes 8 or more");
   const RowTrace trace = sample_trace(options);
-  const CachedAttr attr{
-      .what = kTraced, .rows = trace.num_rows, .row_bytes = options.row_bytes, .heat = [&](std::int64_t row) {
-        return heat_of_place(row, trace.num_rows);
-      }};
+  const CachedAttr attr{.what = kTraced,
+                        .rows = trace.num_rows,
+                        .row_bytes = options.row_bytes,
+                        .heat = RowHeats::of_each(trace.num_rows, [&](std::int64_t row) {
+                          return heat_of_place(row, trace.num_rows);
+                        })};
   const OwnedFd fd = make_dynamic_cache({&attr, 1}, dynamic_cache_bytes({&attr, 1}, options.held));
   Times times;
   replay(trace, options, fd.get(), times);

@@ -45,8 +45,10 @@ def write_own_seeds(data, node, path):
 
 
 def cache_bytes(rows, row_bytes, frames):
-    """What gives exactly so many frames (cache/cache_layout.h), where one attribute has rows of 64 bytes or more."""
-    return 3 * 4096 + 256 + 9 * rows + (2 * frames + 1) * (row_bytes + 32) // 2
+    """What gives so many frames (places_for() of cache/cache_memory.cc), where one attribute has rows of 64 bytes or more."""
+    of_frames = frames * (row_bytes + 32)
+    places = max(of_frames // 48, 8 * frames, 512)
+    return 4 * 4096 + min(16 * places, 8 * rows) + rows + of_frames + (row_bytes + 32) // 2
 
 
 def main():

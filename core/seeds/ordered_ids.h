@@ -10,8 +10,8 @@ namespace hopfeed {
 
 class OrderedIds {
  public:
-  /// Puts `ids`, none below 0, in order, in O(count) for each byte of the greatest: `ids` becomes each of them
-  /// once, by rising id, and places()[i] where what was ids[i] is now.
+  /// Puts `ids`, none below 0, in order, in O(count) for each byte of the greatest: `ids` becomes each of
+  /// them once, by rising id, and places()[i] where what was ids[i] is now.
   void order(std::vector<std::int64_t>& ids);
   std::span<const std::int64_t> places() const { return places_; }
   std::size_t bytes() const;

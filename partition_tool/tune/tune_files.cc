@@ -11,7 +11,7 @@
 #include <system_error>
 #include <thread>
 
-#include "cache/cache_layout.h"
+#include "cache/cache_memory.h"
 #include "cache/file_features.h"
 #include "core/base/error.h"
 #include "partition_tool/tune/tune_rates.h"
@@ -45,6 +45,17 @@ struct Attr {
   std::unique_ptr<FileFeatures> file;
   std::size_t type = 0, row_bytes = 0;
 };
+
+/// What a row cache keeps, but for how hot rows are, which takes next to nothing.
+std::vector<CachedAttr> cached_of(const Dataset& dataset, std::span<const FeatureName> attrs) {
+  std::vector<CachedAttr> cached;
+  for (const FeatureName& name : attrs)
+    cached.push_back({.what = name,
+                      .rows = dataset.num_nodes(name.type),
+                      .row_bytes = dataset.attr(name.type, name.name).row_bytes,
+                      .heat = {}});
+  return cached;
+}
 
 std::vector<Attr> open_attrs(const Dataset& dataset, std::span<const FeatureName> attrs,
                              const FileFeaturesOptions& options) {
@@ -175,19 +186,11 @@ FileReads count_reads(const Dataset& dataset, std::span<const FeatureName> attrs
 }
 
 std::int64_t row_cache_bytes(const Dataset& dataset, std::span<const FeatureName> attrs, double share) {
-  double bytes = 0;
-  for (const FeatureName& name : attrs) {
-    const auto rows = static_cast<double>(dataset.num_nodes(name.type));
-    const auto row_bytes = static_cast<double>(dataset.attr(name.type, name.name).row_bytes);
-    bytes += rows * (sizeof(CacheRow) + 1 + share * (sizeof(CacheFrame) + row_bytes));
-  }
-  return static_cast<std::int64_t>(bytes);
+  return static_cast<std::int64_t>(dynamic_cache_bytes(cached_of(dataset, attrs), share));
 }
 
 double row_cache_share(const Dataset& dataset, std::span<const FeatureName> attrs, std::size_t bytes) {
-  const auto none = static_cast<double>(row_cache_bytes(dataset, attrs, 0)),
-             all = static_cast<double>(row_cache_bytes(dataset, attrs, 1));
-  return all > none ? std::clamp((static_cast<double>(bytes) - none) / (all - none), 0.0, 1.0) : 0.0;
+  return dynamic_cache_share(cached_of(dataset, attrs), bytes);
 }
 
 FileRates measure_files(const Dataset& dataset, std::span<const FeatureName> attrs, const BatchIds& ids,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/cache_memory.h"
+#include "cache/cache_table.h"
 #include "tests/cache/dynamic_cache_fixture.h"
 
 namespace hopfeed::testing {
@@ -21,7 +22,10 @@ class CacheInspector {
   /// `bytes_of` gives what a row must have.
   explicit CacheInspector(int fd,
                           std::function<void(std::int64_t row, std::span<std::byte>)> bytes_of = write_row)
-      : memory_(fd), section_(*memory_.sections()[0]), bytes_of_(std::move(bytes_of)) {}
+      : memory_(fd),
+        section_(*memory_.sections()[0]),
+        table_(memory_.data(), section_.shape),
+        bytes_of_(std::move(bytes_of)) {}
 
   /// Returns what is wrong, "" where nothing is.
   std::string faults() const {
@@ -35,7 +39,8 @@ class CacheInspector {
       if (frame(number).pins != 0) faults += name + " is pinned; ";
       if (word.state != FrameState::kValid) continue;
       ++valid;
-      if (row(word.row).frame != number) faults += name + ": its row is elsewhere; ";
+      const CacheRow* const known = table_.find(word.row);
+      if (known == nullptr || known->frame != number) faults += name + ": its row is elsewhere; ";
       std::vector<std::byte> bytes(row_bytes());
       bytes_of_(word.row, bytes);
       const std::byte* const at = memory_.data() + section_.shape.frames_offset + (number - 1) * row_bytes();
@@ -50,17 +55,14 @@ class CacheInspector {
   const CacheFrame& frame(std::uint32_t number) const {
     return reinterpret_cast<const CacheFrame*>(memory_.data() + section_.shape.records_offset)[number - 1];
   }
-  const CacheRow& row(std::int64_t row) const {
-    return reinterpret_cast<const CacheRow*>(memory_.data() + section_.shape.rows_offset)[row];
-  }
-
   std::string of_tickets() const {
     std::string faults;
     if (section_.active != 0) faults += "tickets are active; ";
     for (const std::atomic<std::uint32_t>& ticket : section_.tickets)
       if (ticket != 0) faults += "a ticket is lost; ";
-    for (std::int64_t r = 0; r < section_.shape.rows; ++r)
-      if (row(r).wanted != 0) faults += "row " + std::to_string(r) + " is wanted by nobody; ";
+    for (std::uint64_t entry = 0; entry < table_.size(); ++entry)
+      if (table_.entry(entry).wanted != 0)
+        faults += "entry " + std::to_string(entry) + " is wanted by nobody; ";
     return faults;
   }
 
@@ -84,11 +86,8 @@ class CacheInspector {
     }
     for (std::uint32_t number = 1; number <= section_.fresh; ++number) {
       const FrameWord word = FrameWord::unpack(frame(number).word);
-      const std::uint8_t heat =
-          word.state == FrameState::kValid
-              ? static_cast<std::uint8_t>(memory_.data()[section_.shape.heat_offset + word.row])
-              : 0;
-      const int want = word.state == FrameState::kValid ? kFirstHeatBucket + heat : kEmptyBucket;
+      const int want =
+          word.state == FrameState::kValid ? kFirstHeatBucket + frame(number).heat : kEmptyBucket;
       if (bucket[number] != want) faults += "frame " + std::to_string(number) + " is on another list; ";
     }
     return faults;
@@ -96,6 +95,7 @@ class CacheInspector {
 
   const CacheMemory memory_;
   const CacheSectionRecord& section_;
+  const CacheTable table_;
   const std::function<void(std::int64_t row, std::span<std::byte>)> bytes_of_;
 };
 

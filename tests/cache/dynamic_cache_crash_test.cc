@@ -35,7 +35,8 @@ using testing::kRows;
 using testing::make_cache;
 using testing::RowTaker;
 
-constexpr CacheShape kShape{.rows = 300, .frames = 40};
+// Each row has an entry in the cache's table; or those that matter, in buckets that overflow at times.
+constexpr CacheShape kEachRow{.rows = 300, .frames = 40}, kFewPlaces{.rows = 40'000, .frames = 300};
 
 /// A child that ends with what `run` returns. The parent's other thread is the watchdog's, which sleeps.
 pid_t forked(const std::function<int()>& run) {
@@ -57,7 +58,7 @@ int ended(pid_t pid) {
 }
 
 /// Batches of a member, one announced ahead; 1 where a byte is wrong.
-int make_batches(int fd, std::uint64_t seed, int count, const CacheShape& shape = kShape) {
+int make_batches(int fd, std::uint64_t seed, int count, const CacheShape& shape) {
   DynamicCache cache(fd);
   RowTaker a(cache.open(kRows), shape.row_bytes), b(cache.open(kRows), shape.row_bytes);
   std::mt19937_64 random(seed);
@@ -72,17 +73,26 @@ int make_batches(int fd, std::uint64_t seed, int count, const CacheShape& shape 
   return 0;
 }
 
-class DynamicCacheCrashes : public testing::WatchedTest<240> {
+class DynamicCacheCrashes : public testing::WatchedTestWithParam<CacheShape, 240> {
  protected:
-  const OwnedFd fd_ = make_cache(kShape);
+  int make_batches(int fd, std::uint64_t seed, int count) const {
+    return hopfeed::make_batches(fd, seed, count, shape_);
+  }
+  const CacheShape shape_ = GetParam();
+  const OwnedFd fd_ = make_cache(shape_);
 };
+
+INSTANTIATE_TEST_SUITE_P(Tables, DynamicCacheCrashes, ::testing::Values(kEachRow, kFewPlaces),
+                         [](const auto& info) {
+                           return std::string(info.param.rows == kEachRow.rows ? "EachRow" : "FewPlaces");
+                         });
 
 // ---- death
 
-TEST_F(DynamicCacheCrashes, AMemberKilledAtEachFailpoint_OthersHaveTheirBytes_AndNothingIsLost) {
+TEST_P(DynamicCacheCrashes, AMemberKilledAtEachFailpoint_OthersHaveTheirBytes_AndNothingIsLost) {
   if (!kFailpointsEnabled) GTEST_SKIP() << "this build has no failpoints (HOPFEED_FAILPOINTS is off)";
   DynamicCache cache(fd_.get());
-  RowTaker survivor(cache.open(kRows), kShape.row_bytes), waiting(cache.open(kRows), kShape.row_bytes);
+  RowTaker survivor(cache.open(kRows), shape_.row_bytes), waiting(cache.open(kRows), shape_.row_bytes);
   std::mt19937_64 random(1);
   const testing::TempFolder scratch;
   const std::string log = scratch.path() / "hits";
@@ -98,7 +108,7 @@ TEST_F(DynamicCacheCrashes, AMemberKilledAtEachFailpoint_OthersHaveTheirBytes_An
           return make_batches(fd_.get(), random(), 400);
         }));
       };
-      waiting.announce(testing::skewed_ids(random, kShape.rows, 30));
+      waiting.announce(testing::skewed_ids(random, shape_.rows, 30));
       if (second) {
         EXPECT_EQ(dies("cache.mid_claim", 20), 128 + SIGKILL);
       }
@@ -106,7 +116,7 @@ TEST_F(DynamicCacheCrashes, AMemberKilledAtEachFailpoint_OthersHaveTheirBytes_An
       EXPECT_TRUE(code == 128 + SIGKILL || code == 0) << name << " at hit " << hit << ": " << code;
       EXPECT_TRUE(hit > 1 || code != 0) << name << " was never hit";
       for (int i = 0; i < 5; ++i)
-        ASSERT_TRUE(survivor.batch(testing::skewed_ids(random, kShape.rows, 50)))
+        ASSERT_TRUE(survivor.batch(testing::skewed_ids(random, shape_.rows, 50)))
             << name << " at hit " << hit;
       ASSERT_TRUE(waiting.take());
       waiting.keep();
@@ -124,7 +134,7 @@ TEST_F(DynamicCacheCrashes, AMemberKilledAtEachFailpoint_OthersHaveTheirBytes_An
     EXPECT_TRUE(!name.starts_with("cache.") || hit.contains(std::string(name))) << name;
 }
 
-TEST_F(DynamicCacheCrashes, MembersKilledAtRandomMoments_OthersHaveTheirBytes_AndNothingIsLost) {
+TEST_P(DynamicCacheCrashes, MembersKilledAtRandomMoments_OthersHaveTheirBytes_AndNothingIsLost) {
   const std::uint64_t seed = std::random_device{}();
   std::printf("seed %lu\n", static_cast<unsigned long>(seed));
   std::mt19937_64 random(seed);
@@ -133,7 +143,7 @@ TEST_F(DynamicCacheCrashes, MembersKilledAtRandomMoments_OthersHaveTheirBytes_An
     return forked([&, seed = random()] { return make_batches(fd_.get(), seed, 1'000'000'000); });
   };
   for (int i = 0; i < 3; ++i) members.push_back(start());
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 200; ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 3'000));
     pid_t& member = members[random() % members.size()];
     kill(member, SIGKILL);
@@ -167,11 +177,11 @@ OwnedFd as_if_dead(const CacheMemory& memory) {
   return OwnedFd(dup(copy.get()));
 }
 
-TEST_F(DynamicCacheCrashes, KilledBetweenAnyTwoInstructions_NothingIsLost) {
+TEST_P(DynamicCacheCrashes, KilledBetweenAnyTwoInstructions_NothingIsLost) {
   if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's instructions are too many";
-  const CacheShape shape{.rows = 20, .frames = 6};
+  const CacheShape shape{.rows = shape_.rows == kEachRow.rows ? 20 : shape_.rows, .frames = 6};
   const OwnedFd fd = make_cache(shape);
-  ASSERT_EQ(make_batches(fd.get(), 3, 4, shape), 0);
+  ASSERT_EQ(hopfeed::make_batches(fd.get(), 3, 4, shape), 0);
   const pid_t child = forked([&] {
     DynamicCache cache(fd.get());
     RowTaker a(cache.open(kRows), shape.row_bytes), b(cache.open(kRows), shape.row_bytes);
@@ -204,7 +214,7 @@ TEST_F(DynamicCacheCrashes, KilledBetweenAnyTwoInstructions_NothingIsLost) {
       if (mutex.__data.__lock != 0) ++held;
       const OwnedFd copy = as_if_dead(memory);
       testing::expect_nothing_lost(copy.get());
-      ASSERT_EQ(make_batches(copy.get(), 1, 2, shape), 0);
+      ASSERT_EQ(hopfeed::make_batches(copy.get(), 1, 2, shape), 0);
       testing::expect_nothing_lost(copy.get());
       if (HasFailure()) {
         kill(child, SIGKILL);
@@ -221,7 +231,7 @@ TEST_F(DynamicCacheCrashes, KilledBetweenAnyTwoInstructions_NothingIsLost) {
 
 // ---- hanging
 
-TEST_F(DynamicCacheCrashes, TheMutexsOwnerIsStopped_OthersGoOnWithoutTheCache_AndWithItWhenItGoesOn) {
+TEST_P(DynamicCacheCrashes, TheMutexsOwnerIsStopped_OthersGoOnWithoutTheCache_AndWithItWhenItGoesOn) {
   const pid_t stopped = forked([&] {
     const CacheMemory memory(fd_.get());
     pthread_mutex_lock(&memory.sections()[0]->mutex);
@@ -233,7 +243,7 @@ TEST_F(DynamicCacheCrashes, TheMutexsOwnerIsStopped_OthersGoOnWithoutTheCache_An
   ASSERT_EQ(waitpid(stopped, &status, WUNTRACED), stopped);
   {
     DynamicCache cache(fd_.get());  // joins all the same
-    RowTaker taker(cache.open(kRows), kShape.row_bytes);
+    RowTaker taker(cache.open(kRows), shape_.row_bytes);
     for (int i = 0; i < 300; ++i) ASSERT_TRUE(taker.batch({1, 2, 3}));
     EXPECT_EQ(taker.hits(), 0);
     EXPECT_EQ(cache.counts().bypassed, 300) << "each batch once";
@@ -247,9 +257,9 @@ TEST_F(DynamicCacheCrashes, TheMutexsOwnerIsStopped_OthersGoOnWithoutTheCache_An
   testing::expect_nothing_lost(fd_.get());
 }
 
-TEST_F(DynamicCacheCrashes, StoppedWhileABatchIsUnderWay_WhatItHasIsGivenBackLater) {
+TEST_P(DynamicCacheCrashes, StoppedWhileABatchIsUnderWay_WhatItHasIsGivenBackLater) {
   DynamicCache cache(fd_.get());
-  RowTaker taker(cache.open(kRows), kShape.row_bytes), other(cache.open(kRows), kShape.row_bytes);
+  RowTaker taker(cache.open(kRows), shape_.row_bytes), other(cache.open(kRows), shape_.row_bytes);
   ASSERT_TRUE(taker.batch({1, 2, 3}));
   const auto stop = [&] {
     const pid_t stopped = forked([&]() -> int {
@@ -283,7 +293,7 @@ TEST_F(DynamicCacheCrashes, StoppedWhileABatchIsUnderWay_WhatItHasIsGivenBackLat
   rows->announce(std::vector<std::int64_t>{6, 7});
   rows->take();
   stopped = 0;
-  std::vector<std::byte> row(static_cast<std::size_t>(kShape.row_bytes));
+  std::vector<std::byte> row(static_cast<std::size_t>(shape_.row_bytes));
   rows->keep([&](std::size_t i) {
     if (stopped == 0) stopped = stop();
     testing::write_row(i == 0 ? 6 : 7, row);
@@ -296,10 +306,10 @@ TEST_F(DynamicCacheCrashes, StoppedWhileABatchIsUnderWay_WhatItHasIsGivenBackLat
   testing::expect_nothing_lost(fd_.get());
 }
 
-TEST_F(DynamicCacheCrashes, AMemberThatHangsWithRowsPinned_KeepsThemAndNoOther) {
+TEST_P(DynamicCacheCrashes, AMemberThatHangsWithRowsPinned_KeepsThemAndNoOther) {
   const pid_t stopped = forked([&] {
     DynamicCache cache(fd_.get());
-    RowTaker taker(cache.open(kRows), kShape.row_bytes);
+    RowTaker taker(cache.open(kRows), shape_.row_bytes);
     if (!taker.batch({1, 2, 3})) return 1;
     taker.announce({1, 2, 3});
     if (!taker.take() || taker.hits() != 3) return 1;
@@ -311,7 +321,7 @@ TEST_F(DynamicCacheCrashes, AMemberThatHangsWithRowsPinned_KeepsThemAndNoOther) 
   ASSERT_TRUE(WIFSTOPPED(status));
   EXPECT_EQ(make_batches(fd_.get(), 5, 200), 0);
   DynamicCache cache(fd_.get());
-  RowTaker taker(cache.open(kRows), kShape.row_bytes);
+  RowTaker taker(cache.open(kRows), shape_.row_bytes);
   ASSERT_TRUE(taker.batch({1, 2, 3}));
   EXPECT_EQ(taker.hits(), 3);
   EXPECT_EQ(cache.counts().swept, 0);
@@ -323,9 +333,9 @@ TEST_F(DynamicCacheCrashes, AMemberThatHangsWithRowsPinned_KeepsThemAndNoOther) 
 
 // ---- fork
 
-TEST_F(DynamicCacheCrashes, AForkedChild_DoesNotTouchItsParentsBatch) {
+TEST_P(DynamicCacheCrashes, AForkedChild_DoesNotTouchItsParentsBatch) {
   DynamicCache cache(fd_.get());
-  RowTaker taker(cache.open(kRows), kShape.row_bytes);
+  RowTaker taker(cache.open(kRows), shape_.row_bytes);
   ASSERT_TRUE(taker.batch({1, 2, 3}));
   taker.announce({1, 2, 3, 4});
   const auto in_child = [&] {
@@ -337,7 +347,7 @@ TEST_F(DynamicCacheCrashes, AForkedChild_DoesNotTouchItsParentsBatch) {
     if (!another->take().empty()) return 3;
     cache.~DynamicCache();
     new (&cache) DynamicCache(fd_.get());  // one of its own is a member like any other
-    RowTaker own(cache.open(kRows), kShape.row_bytes);
+    RowTaker own(cache.open(kRows), shape_.row_bytes);
     return own.batch({1, 2, 3}) && own.hits() == 3 ? 0 : 4;
   };
   EXPECT_EQ(ended(forked(in_child)), 0);

@@ -29,18 +29,23 @@ struct CacheShape {
   bool exact_heat = false;
 };
 
+inline std::uint8_t heat_of(const CacheShape& shape, std::int64_t row) {
+  return shape.exact_heat ? static_cast<std::uint8_t>(row) : heat_of_place(row, shape.rows);
+}
 inline CachedAttr cached_attr(const CacheShape& shape) {
-  return {.what = kRows, .rows = shape.rows, .row_bytes = shape.row_bytes, .heat = [shape](std::int64_t row) {
-            return shape.exact_heat ? static_cast<std::uint8_t>(row) : heat_of_place(row, shape.rows);
-          }};
+  return {.what = kRows,
+          .rows = shape.rows,
+          .row_bytes = shape.row_bytes,
+          .heat = RowHeats::of_each(shape.rows, [&](std::int64_t row) { return heat_of(shape, row); })};
 }
 
-/// Returns a budget that gives shape.frames: what is needed for all else, and half a frame, which is not
-/// given.
+/// Returns a budget that gives shape.frames: what these need, and half a frame, which is not given.
 inline std::size_t bytes_for(const CacheShape& shape) {
-  constexpr std::int64_t kPage = 4096, kFrame = 32, kRow = 9;
-  return static_cast<std::size_t>(3 * kPage + 256 + kRow * shape.rows +
-                                  (2 * shape.frames + 1) * (shape.row_bytes + kFrame) / 2);
+  const CachedAttr attr = cached_attr(shape);
+  const double share = (static_cast<double>(shape.frames) + 0.5) / static_cast<double>(shape.rows);
+  constexpr std::int64_t kFrame = 32;
+  return dynamic_cache_bytes({&attr, 1}, std::min(share, 1.0)) +
+         static_cast<std::size_t>(shape.row_bytes + kFrame) / 2;
 }
 
 inline OwnedFd make_cache(const CacheShape& shape) {

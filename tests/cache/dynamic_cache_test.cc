@@ -29,6 +29,7 @@
 #include "core/base/error.h"
 #include "partition_tool/tune/next_use.h"
 #include "partition_tool/tune/tune_measure.h"
+#include "tests/cache/cache_inspector.h"
 #include "tests/cache/dynamic_cache_fixture.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_dataset.h"
@@ -200,6 +201,53 @@ TEST_F(DynamicCacheTest, HitsAreAboutThoseOfBelady_WhereHeatIsOfClasses) {
     }
 }
 
+TEST_F(DynamicCacheTest, WhereFewRowsHaveAnEntry_HitsAreThoseOfBeladyAllTheSame) {
+  const RowTrace trace = testing::skewed_trace(1'000'000, 40, 3'000, 4);
+  for (const std::int64_t frames : {1'500, 6'000})
+    for (const std::size_t members : {1U, 3U}) {
+      const CacheShape shape{.rows = 1'000'000, .frames = frames};
+      const OwnedFd fd = make_cache(shape);
+      EXPECT_LT(DynamicCache(fd.get()).counts().bytes, static_cast<std::size_t>(2 * shape.rows));
+      const std::int64_t hits = testing::replay(trace, fd.get(), 72, 4, members);
+      const std::int64_t best = simulate_belady(trace, frames, 4).hits;
+      EXPECT_GT(hits, best - best / 16) << frames << " frames";
+      EXPECT_LE(hits, best + best / 16);
+    }
+}
+
+TEST_F(DynamicCacheTest, MoreIsWantedThanATableKnows_BytesAreThoseOfAPlainArray) {
+  const CacheShape shape{.rows = 1'000'000, .frames = 20};  // 512 places
+  const OwnedFd fd = make_cache(shape);
+  DynamicCache one(fd.get()), other(fd.get());
+  std::mt19937_64 random(3);
+  std::vector<RowTaker> takers;
+  for (int i = 0; i < 12; ++i) takers.emplace_back((i % 2 == 0 ? one : other).open(kRows), shape.row_bytes);
+  for (RowTaker& taker : takers) taker.announce(testing::skewed_ids(random, 3'000, 100));
+  for (int step = 0; step < 500; ++step) {
+    RowTaker& taker = takers[static_cast<std::size_t>(step) % takers.size()];
+    ASSERT_TRUE(taker.take()) << "step " << step;
+    taker.keep();
+    taker.announce(testing::skewed_ids(random, 3'000, 100));
+  }
+  for (RowTaker& taker : takers) taker.rows().drop();
+  EXPECT_EQ(one.counts().valid, 20) << "frames find a place before wishes do";
+  EXPECT_GT(one.counts().hits, 0);
+  testing::expect_nothing_lost(fd.get());
+}
+
+TEST_F(DynamicCacheTest, MemoryGrowsWithWhatIsHeld_AndNotWithTheRows) {
+  const auto bytes_of = [](std::int64_t rows, std::size_t budget) {
+    const CachedAttr attr{.what = kRows, .rows = rows, .row_bytes = 512, .heat = {}};
+    const OwnedFd fd = make_dynamic_cache({&attr, 1}, budget);
+    return DynamicCache(fd.get()).counts();
+  };
+  for (const std::int64_t rows : {std::int64_t{1} << 24, std::int64_t{1} << 34, std::int64_t{1} << 40}) {
+    const DynamicCache::Counts counts = bytes_of(rows, 64 << 20);
+    EXPECT_LE(counts.bytes, 64U << 20);
+    EXPECT_GT(counts.frames * (512 + 32), (64 << 20) * 7 / 10) << rows << " rows";
+  }
+}
+
 TEST_F(DynamicCacheTest, OfAGraphsBatches_AWindowOfFourHasNearlyAllThatBeladyHas) {
   const testing::TempFolder folder;
   testing::write_tiny_dataset(
@@ -270,10 +318,9 @@ TEST_F(DynamicCacheTest, AttributesOfADataset_AreThoseWithLongRows_HotterByTheir
   EXPECT_EQ(attrs[0].rows, 300);
   EXPECT_EQ(attrs[0].row_bytes, 64);
   const auto offsets = dataset.attr(0, "x").partition_offsets;
-  for (std::size_t p = 0; p < 3; ++p) {
-    EXPECT_EQ(attrs[0].heat(offsets[p]), 0);
-    EXPECT_GT(attrs[0].heat(offsets[p + 1] - 1), 240);
-  }
+  for (std::size_t p = 0; p < 3; ++p)
+    for (std::int64_t row = offsets[p]; row < offsets[p + 1]; ++row)
+      EXPECT_EQ(attrs[0].heat(row), heat_of_place(row - offsets[p], offsets[p + 1] - offsets[p])) << row;
 }
 
 // ---- members, tickets and budgets
@@ -375,8 +422,10 @@ TEST_F(DynamicCacheTest, LayoutIsTheTableOfTheFormats) {
   EXPECT_EQ(offsetof(CacheSectionShape, name), 8U);
   EXPECT_EQ(offsetof(CacheSectionShape, rows), 40U);
   EXPECT_EQ(offsetof(CacheSectionShape, num_frames), 56U);
-  EXPECT_EQ(offsetof(CacheSectionShape, rows_offset), 64U);
-  EXPECT_EQ(offsetof(CacheSectionShape, frames_offset), 88U);
+  EXPECT_EQ(offsetof(CacheSectionShape, num_places), 64U);
+  EXPECT_EQ(offsetof(CacheSectionShape, num_runs), 72U);
+  EXPECT_EQ(offsetof(CacheSectionShape, keys_offset), 80U);
+  EXPECT_EQ(offsetof(CacheSectionShape, frames_offset), 112U);
   EXPECT_EQ(offsetof(CacheSectionRecord, mutex), 128U);
   EXPECT_EQ(offsetof(CacheSectionRecord, tickets), 192U);
   EXPECT_EQ(offsetof(CacheSectionRecord, next_ticket), 320U);
@@ -436,6 +485,10 @@ TEST_F(DynamicCacheTest, EachDamagedFieldOfTheHeader_IsRefused) {
       [](CacheHeader&, CacheSectionRecord& section) { section.shape.row_bytes = 0; },
       [](CacheHeader&, CacheSectionRecord& section) { section.shape.num_frames = 1ULL << 60; },
       [](CacheHeader&, CacheSectionRecord& section) { section.shape.num_frames = 0; },
+      [](CacheHeader&, CacheSectionRecord& section) { section.shape.num_places = 1ULL << 60; },
+      [](CacheHeader&, CacheSectionRecord& section) { section.shape.num_places += 8; },
+      [](CacheHeader&, CacheSectionRecord& section) { section.shape.num_runs = 1ULL << 61; },
+      [](CacheHeader&, CacheSectionRecord& section) { section.shape.num_runs += 1'000; },
       [](CacheHeader&, CacheSectionRecord& section) { section.shape.heat_offset += 64; },
       [](CacheHeader&, CacheSectionRecord& section) { section.shape.frames_offset = 0; }};
   for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -444,7 +497,7 @@ TEST_F(DynamicCacheTest, EachDamagedFieldOfTheHeader_IsRefused) {
     expect_refused([&] { DynamicCache cache(fd.get()); }, "no cache", ErrorCode::kCorrupt);
   }
   const OwnedFd newer = damaged([](CacheHeader& header, CacheSectionRecord&) { header.version += 1; });
-  expect_refused([&] { DynamicCache cache(newer.get()); }, "version 2", ErrorCode::kVersion);
+  expect_refused([&] { DynamicCache cache(newer.get()); }, "version 3", ErrorCode::kVersion);
 }
 
 }  // namespace

@@ -148,7 +148,8 @@ TEST_F(RemoteRows, RanksGoByTheListAndHeatFallsInEvenClasses) {
 
 TEST_F(RemoteRows, ACacheIsToldTheReadersHeatForNodesAlone) {
   const Dataset dataset(data());
-  const auto owners = [](std::int64_t) { return std::uint8_t{7}; };
+  RowHeats owners;
+  owners.add(0, 7);
   const std::vector<CachedAttr> attrs = reader_attrs(
       dataset,
       {{.what = {.store = Store::kNode, .type = 0, .name = "x"}, .rows = 2'000, .heat = owners},

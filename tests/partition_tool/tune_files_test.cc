@@ -60,10 +60,10 @@ TEST_F(TuneFiles, ReadsAreCountedAsTheyAreMade) {
 
 TEST_F(TuneFiles, ARowCacheIsAsLargeAsItIsMade) {
   const std::vector<CachedAttr> cached = cached_attrs(*dataset_);
-  const auto bytes = static_cast<std::size_t>(row_cache_bytes(*dataset_, attrs_, 0.5)) + 3 * 4096;
+  const auto bytes = static_cast<std::size_t>(row_cache_bytes(*dataset_, attrs_, 0.5));
   const OwnedFd memory = make_dynamic_cache(cached, bytes);
   EXPECT_NEAR(static_cast<double>(DynamicCache(memory.get()).counts().frames), 150, 8);
-  EXPECT_NEAR(row_cache_share(*dataset_, attrs_, bytes), 0.5, 0.2);
+  EXPECT_NEAR(row_cache_share(*dataset_, attrs_, bytes), 0.5, 0.02);
   EXPECT_EQ(row_cache_share(*dataset_, attrs_, 10), 0);
   EXPECT_EQ(row_cache_share(*dataset_, attrs_, 1 << 30), 1);
 }
