@@ -175,10 +175,11 @@ ConvertedGraph convert_attrs(const Dataset& dataset, const ConvertOptions& optio
     convert_edges(converted.graph.edges[e], dataset.meta().edge_types[e].folder(), options, converted.attrs);
   for (const auto& [name, type] : options.attrs)
     if (std::ranges::find(converted.attrs, name, &ConvertedAttr::name) == converted.attrs.end())
-      throw Error(ErrorCode::kNotFound,
-                  fmt::format("no node type or edge type has an attribute '{}'; hopfeed-partition info lists "
-                              "those there are",
-                              name));
+      throw Error(
+          ErrorCode::kNotFound,
+          fmt::format("no node type or edge type has an attribute '{}'; hopfeed-partition inspect lists "
+                      "those there are",
+                      name));
   return converted;
 }
 

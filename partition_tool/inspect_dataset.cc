@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/dataset/halo_files.h"
 #include "partition_tool/hotness/presample.h"
 
 namespace hopfeed {
@@ -99,6 +100,7 @@ DegreeSummary summarise_degrees(const Dataset& dataset, int edge_type) {
 SizeSummary summarise_sizes(const Dataset& dataset) {
   SizeSummary sizes;
   for (const auto& [path, file] : dataset.meta().files) {
+    if (is_left_out_halo(dataset, path)) continue;
     const auto bytes = static_cast<std::int64_t>(file.bytes);
     sizes.total += bytes;
     if (is_halo_path(path))

@@ -166,15 +166,20 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   return partition_of;
 }
 
-void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions) {
+void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions,
+                                const std::string& method) {
   std::vector<char> filled(static_cast<std::size_t>(partitions));
   for (std::int32_t p : partition_of) filled[p] = 1;
   const auto empty = std::count(filled.begin(), filled.end(), 0);
   if (empty == 0) return;
-  throw Error(
-      ErrorCode::kInvalid,
-      fmt::format("METIS left {} of {} partitions without a node; use fewer --parts or --method random",
-                  empty, partitions));
+  throw Error(ErrorCode::kInvalid,
+              method == "metis"
+                  ? fmt::format("METIS left {} of {} partitions without a node; use fewer --parts or "
+                                "--method random",
+                                empty, partitions)
+                  : fmt::format("{} of {} partitions would have no node, since the nodes of each type are "
+                                "dealt by themselves and there are few; use fewer --parts",
+                                empty, partitions));
 }
 
 }  // namespace hopfeed

@@ -1,6 +1,7 @@
 // Decides which partition each node goes to: [N], nodes of all types numbered through.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "partition_tool/progress.h"
@@ -41,7 +42,8 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
 /// Throws kUnsupported where METIS cannot number so many nodes, whatever it sees of their edges.
 void require_metis_nodes(std::int64_t num_nodes, const PartitionOptions& options = {});
 
-/// Throws kInvalid where a partition has no node.
-void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions);
+/// Throws kInvalid where a partition that `method` ("metis", "random") has made has no node.
+void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions,
+                                const std::string& method);
 
 }  // namespace hopfeed

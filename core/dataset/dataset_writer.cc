@@ -17,6 +17,24 @@
 
 namespace hopfeed {
 namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void refuse_existing(const fs::path& target) {
+  throw Error(ErrorCode::kInvalid, target.string() + " exists; choose another folder or pass --overwrite");
+}
+
+/// Whether a folder may be replaced by a dataset.
+bool is_dataset_or_empty(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_directory(folder, error) &&
+         (fs::is_empty(folder, error) || fs::exists(folder / "meta.json", error));
+}
+
+[[noreturn]] void refuse_other_thing(const fs::path& target) {
+  throw Error(ErrorCode::kInvalid, target.string() + " is not a hopfeed dataset; it is left as it is");
+}
+
+}  // namespace
 
 void refuse_inside_dataset(const fs::path& target, const std::string& prefix) {
   std::error_code ignored;
@@ -63,11 +81,10 @@ DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions option
   if (exists && !fs::is_directory(target_))
     throw Error(ErrorCode::kInvalid, name + " exists and is not a folder; choose another name");
   if (exists && !fs::is_empty(target_)) {
-    if (!options_.overwrite)
-      throw Error(ErrorCode::kInvalid, name + " exists; choose another folder or pass --overwrite");
-    if (!fs::exists(target_ / "meta.json"))
-      throw Error(ErrorCode::kInvalid, name + " is not a hopfeed dataset; it is left as it is");
+    if (!options_.overwrite) refuse_existing(target_);
+    if (!is_dataset_or_empty(target_)) refuse_other_thing(target_);
   }
+  if (exists && fs::is_symlink(target_, error)) target_ = fs::canonical(target_);
   refuse_inside_dataset(target_);
   parents_.make(target_.parent_path());
   sweep_abandoned(target_);
@@ -100,18 +117,35 @@ void DatasetWriter::commit(DatasetMeta meta) {
   manifest.write(text);
   manifest.commit();
   if (FAILPOINT("dataset.write")) throw_errno("cannot write " + target_.string(), ENOSPC);
-  // Exchange, so that at no moment a reader finds nothing; without an old dataset a plain rename does.
-  const bool replaces = fs::exists(target_);
-  if (::renameat2(AT_FDCWD, temporary_folder().c_str(), AT_FDCWD, target_.c_str(),
-                  replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
-    throw_errno("cannot rename " + temporary_folder().string() + " to " + target_.string(), errno);
-  }
+  rename_to_target();
   committed_ = true;
   parents_.keep();
   FAILPOINT("dataset.write");
   if (synced) sync_folder(target_.parent_path());
   // The old dataset, now under the temporary name, and who was still dying of SIGKILL when this writer began.
   sweep_abandoned(target_);
+}
+
+// Whatever has appeared there since the constructor looked is left as it is: nothing is replaced unasked.
+void DatasetWriter::rename_to_target() {
+  const auto rename_as = [&](unsigned flags) {
+    return ::renameat2(AT_FDCWD, temporary_folder().c_str(), AT_FDCWD, target_.c_str(), flags) == 0 ? 0
+                                                                                                    : errno;
+  };
+  int failed = 0;
+  if (options_.overwrite && fs::exists(target_)) {
+    // Exchange, so that at no moment a reader finds nothing.
+    failed = rename_as(RENAME_EXCHANGE);
+    if (failed == 0 && !is_dataset_or_empty(temporary_folder())) {
+      failed = rename_as(RENAME_EXCHANGE);
+      if (failed == 0) refuse_other_thing(target_);
+    }
+  } else {
+    failed = rename_as(0);  // takes the place of an empty folder alone
+    if (failed == ENOTEMPTY || failed == EEXIST || failed == ENOTDIR) refuse_existing(target_);
+  }
+  if (failed != 0)
+    throw_errno("cannot rename " + temporary_folder().string() + " to " + target_.string(), failed);
 }
 
 }  // namespace hopfeed

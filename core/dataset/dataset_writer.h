@@ -17,7 +17,7 @@ namespace hopfeed {
 void refuse_inside_dataset(const std::filesystem::path& target, const std::string& prefix = "");
 
 struct DatasetWriterOptions {
-  bool overwrite = false;  // replace a dataset of the same name, at the moment of the rename
+  bool overwrite = false;  // replace a dataset of the same name, at the moment of the rename; no other thing
   Sync sync = Sync::kYes;  // kNo: for a folder that ends with the process
 };
 
@@ -39,8 +39,9 @@ class MadeFolders {
 
 class DatasetWriter : public ArrayFolder {
  public:
-  /// Throws kInvalid where `folder` exists (unless overwrite is set and it is a hopfeed dataset or empty), is
-  /// a link that leads nowhere or has a name that is not UTF-8, kIo where its parent cannot be written.
+  /// A link to a folder stays, and the dataset appears where it leads. Throws kInvalid where `folder` exists
+  /// (unless overwrite is set and it is a hopfeed dataset or empty), is a link that leads nowhere or has a
+  /// name that is not UTF-8, kIo where its parent cannot be written.
   /// Sweeps temporary folders of dead writers of the same target.
   explicit DatasetWriter(const std::filesystem::path& folder, DatasetWriterOptions options = {});
   /// Removes the temporary folder unless committed, and the parents that were made for it.
@@ -48,10 +49,12 @@ class DatasetWriter : public ArrayFolder {
   /// Throws kNoSpace where the disk has fewer free bytes.
   void require_room(std::uint64_t bytes) const;
   /// Validates `meta` (files are filled in here), writes meta.json, syncs and renames. Afterwards the dataset
-  /// is there.
+  /// is there. Throws kInvalid where something has appeared at its place meanwhile, which is left as it is.
   void commit(DatasetMeta meta);
 
  private:
+  void rename_to_target();
+
   MadeFolders parents_;  // first: they go after what lies in them
   std::filesystem::path target_;
   DatasetWriterOptions options_;

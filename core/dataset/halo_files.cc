@@ -333,11 +333,18 @@ void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done
   }
 }
 
+bool is_left_out_halo(const Dataset& dataset, const std::string& path) {
+  std::error_code error;
+  return is_halo_path(path) && !std::filesystem::is_directory(
+                                   dataset.folder() / path.substr(0, path.find("/halo/")) / "halo", error);
+}
+
 void check_halos(const Dataset& dataset, const std::function<void(std::uint64_t bytes)>& done) {
   Halos halos(dataset.folder(), dataset.meta());
   Comparing comparing(dataset, done);
   const DatasetMeta& meta = dataset.meta();
   for (int p = 0; p < meta.partitions; ++p) {
+    if (is_left_out_halo(dataset, part_folder(halo_of(p)) + "/")) continue;
     const HaloSize size = halos.put(p, comparing);
     bool same = true;
     for (std::size_t t = 0; t < size.nodes.size(); ++t)

@@ -27,7 +27,11 @@ void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done
 /// it writes.
 void require_halo_rows(int partition, std::int64_t rows, const std::string& node_type);
 
-/// Compares every byte of the halos with what they are copies of. All partitions must be here, and sound.
+/// Returns whether a file, by its path in the dataset, is of a halo that this machine goes without.
+bool is_left_out_halo(const Dataset& dataset, const std::string& path);
+
+/// Compares every byte of the halos that are here with what they are copies of. All partitions must be here,
+/// and sound.
 /// Throws kCorrupt naming the file. Calls `done(bytes)` behind each file.
 void check_halos(const Dataset& dataset, const std::function<void(std::uint64_t bytes)>& done);
 

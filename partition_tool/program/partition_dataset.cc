@@ -71,7 +71,7 @@ void partition_dataset(const CutOptions& options) {
   for (RawEdges& edges : graph.edges) edges.by_id |= options.by_id;
   const int parts = static_cast<int>(options.parts);
   const NodeCut nodes = cut_nodes(graph, options, parts, options.threads, bars);
-  require_no_empty_partition(nodes.partition_of, parts);
+  require_no_empty_partition(nodes.partition_of, parts, options.method);
   require_rows_fit(graph, nodes.partition_of, parts);
   const std::vector<NodeOrder> orders =
       order_nodes(graph, nodes.partition_of, parts, hotness, bars.progress());

@@ -7,6 +7,7 @@
 #include "core/program/field_options.h"
 #include "core/program/program_main.h"
 #include "peers/open_partitions.h"
+#include "wire/address.h"
 
 namespace hopfeed {
 namespace {
@@ -26,6 +27,7 @@ std::vector<std::string> PartitionArguments::add(CommandLine& line) {
 
 PeerOptions PartitionArguments::take() const {
   PeerOptions options = options_;
+  for (const std::string& peer : options.peers) wire::parse_address(peer);  // told even where all is here
   if (!options.peers.empty()) {
     options.token = peer_token(token_file_);
     warn_of_secret("--peer-token-file", token_file_);

@@ -203,6 +203,18 @@ TEST_F(PartitionProgram, HalosAreWrittenShownVerifiedAndKeptByHotness) {
   EXPECT_TRUE(fs::exists(work() / "with/part-0000/halo"));
   EXPECT_FALSE(fs::exists(work() / "without/part-0000/halo"));
   for (const char* folder : {"with", "without"}) succeed(std::string("inspect ") + folder);
+  succeed("verify without");
+  succeed("inspect without --json without.json");
+  EXPECT_EQ(read_json("without.json")["bytes"]["halos"], 0) << "those that are not there take nothing";
+  succeed("push cut --to 0-1=half");
+  fs::remove_all(work() / "half/part-0000/halo");
+  succeed("verify half");
+  const fs::path damaged = work() / "half/part-0001/halo/edges/node__to__node/indices.npy";
+  std::string bytes = testing::file_bytes(damaged);
+  bytes.back() ^= 1;
+  testing::write_bytes(damaged, bytes);
+  refuse("verify half", "part-0001/halo/edges");
+  refuse("push cut --to 0=with/deeper", "lies inside the dataset");
   refuse("partition whole out --parts 2 --halo 2", "--halo is '2'");
 }
 

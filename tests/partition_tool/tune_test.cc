@@ -106,7 +106,7 @@ TEST_F(Tune, WithFilesInWorkerModeARowCacheIsWhatIsRecommended) {
   EXPECT_NE(report["recommended"]["ratio"], 0);
   EXPECT_NE(report["recommended"]["reason"].get<std::string>().find("a row cache"), std::string::npos);
   // One that is given takes reads away, whatever the consumer holds.
-  const json given = tune("--features-from file --machine machine.json --row-cache 40K");
+  const json given = tune("--features-from file --machine machine.json --row-cache 60K");
   EXPECT_EQ(given["curve"][0]["policy"], "stored");
   EXPECT_LT(given["curve"][0]["reads_per_batch"].get<double>(), first["reads_per_batch"].get<double>());
   EXPECT_GT(given["curve"][0]["cached_bytes_per_batch"].get<double>(), 0);
