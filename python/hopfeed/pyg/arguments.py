@@ -206,17 +206,3 @@ def negatives(neg_sampling: Any, neg_sampling_ratio: Any) -> NegativeSampling | 
         return NegativeSampling.cast(neg_sampling)
     except (TypeError, ValueError) as error:
         raise InvalidError(f"neg_sampling is {neg_sampling!r} ({error}); give a NegativeSampling, 'binary' or 'triplet'") from None
-
-
-def imbalanced_weights(sampler: Any, num_seeds: int) -> np.ndarray[Any, Any]:
-    """The weights of an ``ImbalancedSampler`` (or ``WeightedRandomSampler``), which hopfeed draws by itself."""
-    weights = getattr(sampler, "weights", None)
-    if weights is None or not getattr(sampler, "replacement", False) or getattr(sampler, "num_samples", None) != num_seeds:
-        raise UnsupportedError(
-            f"sampler is {type(sampler).__name__}; hopfeed knows DistributedSampler, SequentialSampler, RandomSampler, "
-            f"ImbalancedSampler and WeightedRandomSampler with replacement, and as many draws as seeds ({num_seeds}). For another order give input_nodes= in it, with shuffle=False"
-        )
-    array = as_array("sampler.weights", weights, np.float64, 1)
-    if len(array) != num_seeds:
-        raise InvalidError(f"sampler has {len(array)} weights; there are {num_seeds} seeds")
-    return array
