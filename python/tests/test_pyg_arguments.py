@@ -17,6 +17,7 @@ from torch_geometric.loader import ImbalancedSampler  # noqa: E402
 from torch_geometric.sampler import NegativeSampling  # noqa: E402
 
 import hopfeed  # noqa: E402
+from conftest import partition  # noqa: E402
 from hopfeed.pyg import LinkNeighborLoader, NeighborLoader  # noqa: E402
 
 N, E = 100, 500
@@ -82,3 +83,84 @@ def test_samplers_that_iterate_otherwise_than_torchs_are_refused(data: Data) -> 
     assert next(iter(loader)).input_id.tolist() == list(range(N))
     weights = ImbalancedSampler(torch.arange(N) // 90)  # a subclass of torch's, with its order
     assert len(NeighborLoader(data, [2], batch_size=N, sampler=weights)) == 1
+
+
+def seeds_of(loader: Any) -> list[int]:
+    return torch.cat([batch.input_id for batch in loader]).tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_split_says_which_nodes_are_seeds(data: Data, tmp_path: Path, workers: int) -> None:
+    from test_servers import server
+
+    hopfeed.from_pyg(data, tmp_path / "graph")
+    arguments: dict[str, Any] = dict(num_neighbors=[3], batch_size=20, shuffle=True, seed=3)
+    with server(tmp_path / "graph", f"unix:{tmp_path}/socket"):
+        places: list[dict[str, Any]] = [{"data": data}, {"data": tmp_path / "graph"}, {"data": None, "servers": f"unix:{tmp_path}/socket"}]
+        for split in ("train", "test"):
+            nodes = data[f"{split}_mask"].nonzero().view(-1)
+            wanted = [batch.n_id for batch in NeighborLoader(data, input_nodes=nodes, **arguments)]
+            for place in places:
+                here = {} if "servers" in place else {"num_workers": workers}
+                with NeighborLoader(split=split, **place, **here, **arguments) as loader:
+                    batches = list(loader)
+                    assert len(loader) == len(batches) == 3 and all(torch.equal(a, b.n_id) for a, b in zip(wanted, batches))
+                    assert torch.cat([batch.n_id[: batch.batch_size] for batch in batches]).sort().values.equal(nodes)
+                    if "servers" not in place:
+                        assert loader([4]).n_id[0] == nodes[4]
+        with NeighborLoader(split="test", sampler=SequentialSampler(range(50)), **places[2], num_neighbors=[2], batch_size=50) as remote:
+            assert torch.equal(next(iter(remote)).n_id[:50], data.test_mask.nonzero().view(-1))
+            refused(remote, "a batch of positions of split='test' cannot be made here; give the loader input_nodes=", [4])
+    for place in places[:2]:
+        refused(NeighborLoader, r"split is 'valid', and there are \['test', 'train'\]; .*input_nodes=", **place, num_neighbors=[2], split="valid")
+        refused(NeighborLoader, "split and input_nodes are given", **place, num_neighbors=[2], split="train", input_nodes=data.train_mask)
+
+
+def test_a_split_of_several_types_is_that_of_the_type_that_has_it(hetero: HeteroData) -> None:
+    for named in ({}, {"node_type": "b"}):
+        (batch,) = NeighborLoader(hetero, [2], split="train", batch_size=8, **named)
+        assert batch["b"].n_id[:8].tolist() == list(range(8)) and batch["b"].batch_size == 8 and "input_id" not in batch["a"]
+    refused(NeighborLoader, "split is 'train', and there are none; .*input_nodes=", hetero, [2], split="train", node_type="a")
+    refused(NeighborLoader, r"node_type is 'c'; there are \['a', 'b'\]", hetero, [2], split="train", node_type="c")
+    both = hetero.clone()
+    both["a"].train_mask = torch.ones(30, dtype=torch.bool)
+    refused(NeighborLoader, r"split 'train' is there of \['a', 'b'\]; name one \(node_type=\)", both, [2], split="train")
+
+
+def test_a_split_of_edges_says_which_links_are_seeds(typed: Path, tmp_path: Path) -> None:
+    folder, key = tmp_path / "split", ("user", "likes", "item")
+    partition("split-links", typed, folder, "--edge-types", "likes", "--num-val", 100, "--num-test", 200)
+    options: dict[str, Any] = dict(batch_size=64, shuffle=True, seed=2, num_workers=0)
+    for split in ("train", "valid", "test"):
+        for named in ({}, {"edge_type": "likes"}, {"edge_type": key}):
+            loader = LinkNeighborLoader(folder, [2], link_split=split, **named, **options)
+            own = hopfeed.Loader(folder, fanouts=[2], edge_type=key, link_split=split, exclude="none", **options)
+            assert len(loader.dataset) == own.num_seeds
+            for batch, expected in zip(loader, own, strict=True):
+                for name in ("edge_label_index", "input_id", "edge_label"):
+                    assert (name in batch[key]) == (name in expected[key]) and (split == "train" or name in batch[key])
+                    assert name not in batch[key] or torch.equal(batch[key][name], torch.from_numpy(expected[key][name]))
+                assert torch.equal(batch["user"].n_id, torch.from_numpy(expected["user"].n_id))
+    refused(LinkNeighborLoader, r"link_split is 'no', and there are \['test', 'train', 'valid'\]; .*edge_label_index=", folder, [2], link_split="no")
+    refused(LinkNeighborLoader, "link_split and edge_label_index are given", folder, [2], key, link_split="valid")
+    refused(LinkNeighborLoader, "edge_label and link_split are given", folder, [2], edge_label=torch.ones(200), link_split="valid")
+    refused(loader, "a batch of positions of link_split='test' cannot be made here; give the loader edge_label_index=", [4])
+
+
+def test_types_are_named_as_pyg_names_them(hetero: HeteroData) -> None:
+    key = ("a", "r", "b")
+    for node_type in ("b", "x"):
+        for nodes in (None, "a", ("a", torch.tensor([5]))):
+            refused(NeighborLoader, rf"node_type is not what PyG names it; give input_nodes=\('{node_type}', ...\)", hetero, [2], nodes, node_type=node_type)
+    for links in (None, key, (key, torch.zeros(2, 3, dtype=torch.long))):
+        refused(LinkNeighborLoader, r"edge_type is not what PyG names it; give edge_label_index=\(\('a',", hetero, [2], links, edge_type=key)
+    refused(LinkNeighborLoader, "split is of loaders of nodes; give link_split=, or edge_label_index", hetero, [2], key, split="train")
+    refused(NeighborLoader, "link_split is of loaders of links; give split=, or input_nodes", hetero, [2], "a", link_split="train")
+    refused(LinkNeighborLoader, "link_split is of datasets, and data is a graph in memory.*edge_label_index=", hetero, [2], link_split="train")
+
+
+def test_what_neg_sampling_says_is_not_said_beside_it(data: Data) -> None:
+    for given in ({"amount": 3}, {"dst_weight": "y"}, {"src_weight": "y"}):
+        for sampling in ("binary", NegativeSampling("binary", 2), None):
+            name = next(iter(given))
+            refused(LinkNeighborLoader, rf"{name} is of neg_sampling; give NegativeSampling\(mode, {name}=", data, [2], neg_sampling=sampling, **given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,14 @@ _PYG_NAMES = {
     "weight": "weight_attr", "time": "time_attr", "subgraph": "subgraph_type", "negatives": "neg_sampling",
 }  # fmt: skip
 
+# Of the other loader, where they are left among the arguments of one: seeds are nodes or links.
+_OF_NODES = "is of loaders of nodes; give link_split=, or edge_label_index=(edge type, links)"
+_OF_LINKS = "is of loaders of links; give split=, or input_nodes=(node type, nodes)"
+_OF_THE_OTHER = {"split": _OF_NODES, "node_type": _OF_NODES, "link_split": _OF_LINKS, "edge_type": _OF_LINKS}
+
+# Of hopfeed's negatives, which PyG has in NegativeSampling.
+_OF_NEGATIVES = ("amount", "src_weight", "dst_weight")
+
 # None is no value of these, in PyG and in torch. Of all others it means the default.
 _NEVER_NONE = {"batch_size", "num_workers", "drop_last", "replace", "disjoint", "directed", "subgraph_type", "temporal_strategy"}
 
@@ -61,6 +69,10 @@ def take_torch_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
         elif value is not None and name in _PYG_NAMES:
             shown = f"{_PYG_NAMES[name]}={value!r}" if isinstance(value, (list, tuple, dict)) else f"{_PYG_NAMES[name]}="
             raise InvalidError(f"{name} is not what PyG names it; give {shown}")
+        elif value is not None and name in _OF_THE_OTHER:
+            raise InvalidError(f"{name} {_OF_THE_OTHER[name]}")
+        elif value is not None and name in _OF_NEGATIVES:
+            raise InvalidError(f"{name} is of neg_sampling; give NegativeSampling(mode, {name}=...) there, to a loader of links")
         elif value is not None:
             left[name] = value
     return left
@@ -142,6 +154,40 @@ def seeds(input_nodes: Any, node_types: Sequence[NodeType | None], num_nodes: An
     if ids.size and (ids.min() < 0 or ids.max() >= count):
         raise InvalidError(f"input_nodes has {ids.min() if ids.min() < 0 else ids.max()}; nodes are from 0 to {count - 1}")
     return number, {"seeds": ids}
+
+
+def refuse_both(given: Mapping[str, Any]) -> None:
+    """``given``: a split, the type that it is of, and PyG's argument that says which seeds, in this order.
+
+    Raises:
+        InvalidError: the split and PyG's argument, or a type without a split, which PyG's argument names.
+    """
+    (split, name), (kind, of), (pygs, value) = given.items()
+    if name is not None and value is not None:
+        raise InvalidError(f"{split} and {pygs} are given, and each says which seeds; give one of them")
+    if name is None and of is not None:
+        raise InvalidError(f"{kind} is not what PyG names it; give {pygs}=({of!r}, ...)")
+
+
+def split_number(given: Mapping[str, Any], types: Sequence[str], splits: Sequence[Collection[str]]) -> int:
+    """Number of the type that a split is of: the one that is named, else the only one that has a split of that name.
+
+    ``given``: as of :func:`refuse_both`; ``types``, ``splits``: names of the types, and of the splits of each.
+    """
+    (argument, split), (kind, of), (pygs, _) = given.items()
+    if not isinstance(split, str):
+        raise InvalidError(f"{argument} is {split!r}; give a split's name")
+    wanted = "__".join(of) if isinstance(of, tuple) else of
+    asked = [number for number, name in enumerate(types) if wanted in (None, name, *name.split("__")[1:2])]
+    if not asked:
+        raise InvalidError(f"{kind} is {of!r}; there are {list(types)}")
+    found = [number for number in asked if split in splits[number]]
+    if not found:
+        known = sorted({name for number in asked for name in splits[number]})
+        raise InvalidError(f"{argument} is {split!r}, and there are {known or 'none'}; choose one of them, or give {pygs}=")
+    if len(found) > 1:
+        raise InvalidError(f"{argument} {split!r} is there of {[types[number] for number in found]}; name one ({kind}=)")
+    return found[0]
 
 
 def _type_number(name: str, node_types: Sequence[NodeType | None]) -> int:

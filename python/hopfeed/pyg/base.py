@@ -14,7 +14,7 @@ from torch_geometric.data import Data, HeteroData
 
 from hopfeed import _core
 from hopfeed.epochs import EpochIterable
-from hopfeed.errors import InvalidError
+from hopfeed.errors import InvalidError, UnsupportedError
 from hopfeed.loader import as_array, loader_options
 from hopfeed.pyg import arguments, samplers
 from hopfeed.pyg.assembly import Assembly
@@ -100,8 +100,7 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         if sampler is not None:
             if shuffle:
                 raise InvalidError("sampler and shuffle=True are given; a sampler decides the order: leave shuffle out")
-            count = len(start["seeds"]) if "seeds" in start else int(start["seed_mask"].sum()) if "seed_mask" in start else len(start["links"])
-            ordered = samplers.options_of(sampler, count)
+            ordered = samplers.options_of(sampler, graph.num_seeds(start))
             shuffle = ordered.pop("shuffle")
         edge_types = [key for key in graph.edge_keys if key is not None]
         chosen = arguments.fanouts(num_neighbors, edge_types, graph.typed)
@@ -229,6 +228,9 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         options = {name: value for name, value in self._options.items() if name not in ("rank", "world_size", "drop_last", "seed_weights", "seed_mask")}
         options |= {"batch_size": len(ids), "shuffle": False, "num_workers": 0}
         positions = torch.from_numpy(ids)
+        for name, given in (("split", "input_nodes"), ("link_split", "edge_label_index")):
+            if name in self._options:
+                raise UnsupportedError(f"a batch of positions of {name}={self._options[name]!r} cannot be made here; give the loader {given}=, the same by id")
         if "seed_mask" in self._options:
             nodes = np.flatnonzero(self._options["seed_mask"])
             options["seeds"] = _rows("index", nodes, ids)
@@ -247,7 +249,7 @@ def _inputs(graph: Graph, options: dict[str, Any], time_attr: str | None, subgra
         trees=bool(options.get("disjoint")) or time_attr is not None,
         hops=subgraph == "directional" or bool(options.get("keep_orig_edges")),
         drawn=subgraph == "bidirectional" and bool(options.get("keep_orig_edges")),
-        timed="link_times" in options or "seed_times" in options,
+        timed="link_times" in options or "link_split" in options or "seed_times" in options,
         path=tuple(_edge_number(graph, name) for name in options.get("metapath", ())) or (0,),
     )
 

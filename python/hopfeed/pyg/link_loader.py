@@ -45,6 +45,8 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         edge_label: [P], a number for each link.
         edge_label_time: int64 [P], the time of each link.
         neg_sampling: PyG's ``NegativeSampling``, ``"binary"`` or ``"triplet"``; ``neg_sampling_ratio``: binary.
+        link_split, edge_type: in place of ``edge_label_index``: the links of this split of a dataset, with its labels and times,
+            of the only edge type that has it or of this one.
         strict: no negative is an edge or one of the links.
         exclude: which of the batch's own links message passing does not see: ``"none"`` (as in PyG), ``"self"``,
             ``"reverse"`` (their reverse edges too).
@@ -72,6 +74,8 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         neighbor_sampler: Any = None,
         directed: bool = True,
         *,
+        link_split: str | None = None,
+        edge_type: str | EdgeType | None = None,
         strict: bool = False,
         exclude: str = "none",
         batch_size: int = 1,
@@ -89,7 +93,11 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         **others: Unpack[PygKeywords],
     ) -> None:
         options: dict[str, Any] = self._keep_arguments(locals(), others)
-        if (edge_label_time is None) != (time_attr is None):
+        chosen = {"link_split": link_split, "edge_type": edge_type, "edge_label_index": edge_label_index}
+        arguments.refuse_both(chosen)
+        if link_split is not None:
+            _refuse_with_split(data, {"edge_label": edge_label, "edge_label_time": edge_label_time})
+        elif (edge_label_time is None) != (time_attr is None):
             absent, given = ("edge_label_time", "time_attr") if edge_label_time is None else ("time_attr", "edge_label_time")
             raise InvalidError(f"'{absent}' is not set and '{given}' is; the links' times and the attribute that tells the others' go together")
         negatives = self.neg_sampling = arguments.negatives(neg_sampling, neg_sampling_ratio)
@@ -102,6 +110,9 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         extra, weights = _negative_weights(data, edge_label_index, negatives)
 
         def start_of(graph: Graph) -> dict[str, Any]:
+            if link_split is not None:
+                number = arguments.split_number(chosen, graph.edge_names, graph.edge_splits)
+                return {"edge_type": graph.edge_names[number], "link_split": link_split, **weights}
             number, links = arguments.links(edge_label_index, graph.edge_keys, graph.edge_index)
             start: dict[str, Any] = {"edge_type": graph.edge_names[number], "links": links, **weights}
             if edge_label_time is not None:
@@ -159,6 +170,15 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
             missing = fields["edge_label_index"].size(1) - len(labels)
             fields["edge_label"] = torch.cat([labels, labels.new_zeros(missing, *labels.shape[1:])]) if missing else labels
         return out
+
+
+def _refuse_with_split(data: Any, of_links: dict[str, Any]) -> None:
+    """Raises ``InvalidError`` for a graph in memory, and for what a split has of its links."""
+    if isinstance(data, (Data, HeteroData)):
+        raise InvalidError("link_split is of datasets, and data is a graph in memory, which has no splits of edges; give edge_label_index=")
+    for name, value in of_links.items():
+        if value is not None:
+            raise InvalidError(f"{name} and link_split are given, and a split has labels and times of its own; leave {name} out")
 
 
 def _with_type_of(edge_label_index: Any, data: Any) -> Any:
