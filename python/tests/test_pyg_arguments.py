@@ -164,3 +164,31 @@ def test_what_neg_sampling_says_is_not_said_beside_it(data: Data) -> None:
         for sampling in ("binary", NegativeSampling("binary", 2), None):
             name = next(iter(given))
             refused(LinkNeighborLoader, rf"{name} is of neg_sampling; give NegativeSampling\(mode, {name}=", data, [2], neg_sampling=sampling, **given)
+
+
+ROWS = {"x", "y", "cube", "train_mask", "test_mask"}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_attributes_that_are_asked_for_are_those_of_batches_whoever_reads_them(data: Data, workers: int) -> None:
+    for attrs in ([], ["x"], ("cube", "y"), ["cube"], None):
+        for edge_attrs in ([], ["when"], None):
+            with NeighborLoader(data, [2], batch_size=10, num_workers=workers, attrs=attrs, edge_attrs=edge_attrs) as loader:
+                for _ in range(2):  # the second epoch has x read from its tensor
+                    batch = next(iter(loader))
+                    names = ROWS if attrs is None else set(attrs)
+                    assert {name for name in ROWS if name in batch} == names and batch.num_nodes == len(batch.n_id)
+                    assert all(torch.equal(batch[name], loader.data[name][batch.n_id]) for name in names)
+                    assert {name for name in ("weight", "when") if name in batch} == {"weight", "when"} & set(["weight", "when"] if edge_attrs is None else edge_attrs)
+                    loader.data.x = data.x + 1
+    refused(NeighborLoader, r"attrs names 'foo'; there are \['cube', 'test_mask', 'train_mask', 'x', 'y'\]", data, [2], attrs=["x", "foo"])
+    refused(NeighborLoader, r"edge_attrs names 'x'; there are \['weight', 'when'\]", data, [2], edge_attrs=["x"])
+    refused(NeighborLoader, "attrs is 'x'; give a list of names", data, [2], attrs="x")
+
+
+def test_attributes_that_are_asked_for_are_those_of_batches_from_a_folder(data: Data, tmp_path: Path) -> None:
+    hopfeed.from_pyg(data, tmp_path / "graph")
+    batch = next(iter(NeighborLoader(tmp_path / "graph", [2], attrs=["y"], edge_attrs=[])))
+    assert "y" in batch and not {"x", "train_mask", "when"} & set(batch.keys())
+    assert "when" not in next(iter(NeighborLoader(tmp_path / "graph", [2], attrs=[], edge_attrs=[])))
+    refused(NeighborLoader, "attrs names 'cube'; there are", tmp_path / "graph", [2], attrs=["cube"])

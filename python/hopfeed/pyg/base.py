@@ -34,7 +34,7 @@ _REMOTE = (
 # Options that name attributes which draws go by, beside weight_attr and time_attr.
 _OF_DRAWS = ("seed_time", "cluster", "src_weight", "dst_weight")
 # Options that act on rows that hopfeed reads, or name such rows.
-_OF_STORED_ROWS = ("features_from", "row_cache_bytes", "check_finite", "graph_mode", "cpu_fallback", "gpu_cache", "gpu_graph_cache", "pin_slots", "attrs", "edge_attrs", "plugins", *_OF_DRAWS)
+_OF_STORED_ROWS = ("features_from", "row_cache_bytes", "check_finite", "graph_mode", "cpu_fallback", "gpu_cache", "gpu_graph_cache", "pin_slots", "plugins", *_OF_DRAWS)
 # Keys of a spec's batch that say who reads a graph's attributes, hopfeed or Python: the batch is the same.
 _OF_READERS = ("attrs", "edge_attrs", "edge_ids")
 
@@ -85,6 +85,7 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         if batch_sampler is not None:
             cut = samplers.of_batch_sampler(batch_sampler)
             sampler, batch_size, others["drop_last"] = cut["sampler"], cut["batch_size"], cut["drop_last"]
+        asked = {name: others.pop(name, None) for name in ("attrs", "edge_attrs")}
         remote = {name: others.pop(name) for name in _REMOTE if name in others}
         # Workers read rows from a folder that they share; the calling thread reads them from the graph's own tensors.
         rows = bool(num_workers) or any(others.get(name) for name in _OF_STORED_ROWS)
@@ -113,7 +114,7 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         inputs = _inputs(graph, {**sampling, **start, **others}, time_attr, subgraph)
         drawn_by = {"weight_attr": weight_attr, "time_attr": time_attr, **{name: {**start, **others}.get(name) for name in _OF_DRAWS}}
         draws = {name: argument for argument, name in drawn_by.items() if isinstance(name, str)}
-        self._assembly = Assembly(graph, in_memory, inputs, draws=draws, fixed=fixed, edge_ids=edge_ids, edges_known=edges_known)
+        self._assembly = Assembly(graph, in_memory, inputs, draws=draws, fixed=fixed, asked=asked, edge_ids=edge_ids, edges_known=edges_known)
         self._graph = graph
         placed = loader_options(
             dataset=graph.options.get("dataset"), servers=graph.options.get("servers"), rank=rank, world_size=world_size, distributed=distributed
