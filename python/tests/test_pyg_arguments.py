@@ -14,7 +14,7 @@ pytest.importorskip("torch_geometric", reason="torch_geometric is not installed"
 from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler, WeightedRandomSampler  # noqa: E402
 from torch_geometric.data import Data, HeteroData  # noqa: E402
 from torch_geometric.loader import ImbalancedSampler  # noqa: E402
-from torch_geometric.sampler import NegativeSampling  # noqa: E402
+from torch_geometric.sampler import NegativeSampling, NumNeighbors  # noqa: E402
 
 import hopfeed  # noqa: E402
 from conftest import partition  # noqa: E402
@@ -192,3 +192,21 @@ def test_attributes_that_are_asked_for_are_those_of_batches_from_a_folder(data: 
     assert "y" in batch and not {"x", "train_mask", "when"} & set(batch.keys())
     assert "when" not in next(iter(NeighborLoader(tmp_path / "graph", [2], attrs=[], edge_attrs=[])))
     refused(NeighborLoader, "attrs names 'cube'; there are", tmp_path / "graph", [2], attrs=["cube"])
+
+
+def test_samplers_without_fanouts_are_given_none(data: Data) -> None:
+    walks: dict[str, Any] = dict(sampler="walk", walk_length=3, batch_size=4)
+    for none in (None, []):
+        loader = NeighborLoader(data, none, **walks)
+        assert next(iter(loader)).walks.shape == (4, 4) and len(loader.node_sampler.num_neighbors) == 0
+    assert next(iter(LinkNeighborLoader(data, **walks))).walks.size(1) == 4
+    groups = data.clone()
+    groups.group = torch.arange(N) // 10
+    clusters: dict[str, Any] = dict(sampler="cluster", cluster="group", subgraph_type="induced", batch_size=2)
+    for layers in (None, [], [-1, -1]):
+        batch = next(iter(NeighborLoader(groups, layers, **clusters)))
+        assert sorted(batch.n_id.tolist()) == list(range(10))
+    for wrong in ([2, 2], [15, 10, 5], torch.tensor([2]), {("node", "to", "node"): [2]}, NumNeighbors([2])):
+        refused(NeighborLoader, r"num_neighbors is .*, and sampler 'walk' has no such numbers; leave it out \(None\)$", data, wrong, **walks)
+    assert len(NeighborLoader(data, torch.tensor([2, 2])).node_sampler.num_neighbors) == 2
+    refused(NeighborLoader, "num_neighbors is .*, or give -1 for each layer", groups, [2], **clusters)

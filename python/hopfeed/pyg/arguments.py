@@ -90,8 +90,19 @@ def refuse_none(arguments: Mapping[str, Any]) -> None:
             raise InvalidError(f"{name} is None; give a value, or leave it out")
 
 
-def fanouts(num_neighbors: Any, edge_types: Sequence[EdgeType], typed: bool) -> dict[str, Any]:
-    """num_neighbors as ``fanouts`` and ``edge_fanouts``: a list, a dict by edge type, or PyG's ``NumNeighbors``."""
+def fanouts(num_neighbors: Any, edge_types: Sequence[EdgeType], typed: bool, sampler: str | None, subgraph: str) -> dict[str, Any]:
+    """num_neighbors as ``fanouts`` and ``edge_fanouts``: a list, a dict by edge type, or PyG's ``NumNeighbors``.
+
+    A ``sampler`` of hopfeed's that is another than neighbor has none; of an induced subgraph they may count a model's layers.
+    """
+    if sampler is not None and sampler != "neighbor":
+        by_type = isinstance(num_neighbors, Mapping) or hasattr(num_neighbors, "default")
+        counted = [] if num_neighbors is None or by_type else fanout_list("num_neighbors", num_neighbors)
+        layers = subgraph == "induced" and set(counted) == {-1}
+        if by_type or counted and not layers:
+            what = ", or give -1 for each layer of the model" if subgraph == "induced" else ""
+            raise InvalidError(f"num_neighbors is {num_neighbors!r}, and sampler {sampler!r} has no such numbers; leave it out (None){what}")
+        return {"fanouts": counted} if layers else {}
     if num_neighbors is None:
         raise InvalidError("num_neighbors is missing; give a list, a number of neighbours for each hop")
     default: list[int] | None = None

@@ -104,11 +104,11 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
             ordered = samplers.options_of(sampler, graph.num_seeds(start))
             shuffle = ordered.pop("shuffle")
         edge_types = [key for key in graph.edge_keys if key is not None]
-        chosen = arguments.fanouts(num_neighbors, edge_types, graph.typed)
+        subgraph = arguments.subgraph(subgraph_type, directed)
+        chosen = arguments.fanouts(num_neighbors, edge_types, graph.typed, others.get("sampler"), subgraph)
         if "edge_fanouts" in chosen:
             names = dict(zip(graph.edge_keys, graph.edge_names))
             chosen["edge_fanouts"] = {names[key]: value for key, value in chosen["edge_fanouts"].items()}
-        subgraph = arguments.subgraph(subgraph_type, directed)
         # Where a reverse stands in for an edge of another type, nothing is known of the edge itself (as in PyG).
         edges_known = not (graph.typed and subgraph == "bidirectional")
         inputs = _inputs(graph, {**sampling, **start, **others}, time_attr, subgraph)
