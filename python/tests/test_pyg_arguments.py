@@ -86,7 +86,7 @@ def test_samplers_that_iterate_otherwise_than_torchs_are_refused(data: Data) -> 
 
 
 def seeds_of(loader: Any) -> list[int]:
-    return torch.cat([batch.input_id for batch in loader]).tolist()
+    return torch.cat([batch.input_id.clone() for batch in loader]).tolist()
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -210,3 +210,32 @@ def test_samplers_without_fanouts_are_given_none(data: Data) -> None:
         refused(NeighborLoader, r"num_neighbors is .*, and sampler 'walk' has no such numbers; leave it out \(None\)$", data, wrong, **walks)
     assert len(NeighborLoader(data, torch.tensor([2, 2])).node_sampler.num_neighbors) == 2
     refused(NeighborLoader, "num_neighbors is .*, or give -1 for each layer", groups, [2], **clusters)
+
+
+def test_what_is_of_negatives_or_of_servers_is_refused_without_them(data: Data) -> None:
+    refused(LinkNeighborLoader, "strict is of negatives, and none are drawn; give neg_sampling=", data, [2], strict=True)
+    for given in ({"cache": "0.2"}, {"token_file": "/nope"}, {"tls": True}, {"connect_timeout": 1.0}):
+        refused(NeighborLoader, f"{next(iter(given))} is of servers, and none are given", data, [2], **given)
+    assert len(NeighborLoader(data, [2], cache=None, tls=None)) == N and len(LinkNeighborLoader(data, [2], strict=False)) == E
+
+
+def test_labels_below_zero_are_told_from_those_of_negatives(data: Data) -> None:
+    for labels in (torch.tensor([-1, 0] * 250), torch.tensor([-0.5, 1] * 250)):
+        refused(LinkNeighborLoader, "edge_label has -(1|0.5), and negatives have label 0", data, [2], edge_label=labels, neg_sampling="binary")
+        batch = next(iter(LinkNeighborLoader(data, [2], edge_label=labels, batch_size=4)))
+        assert torch.equal(batch.edge_label, labels[:4])
+
+
+def test_what_is_no_number_is_named(data: Data) -> None:
+    for label in (["a"] * E, 1, [[1], [1, 2]], object()):
+        refused(LinkNeighborLoader, "edge_label is ", data, [2], edge_label=label)
+    for ratio in ("1", -1, [1], torch.ones(2)):
+        refused(LinkNeighborLoader, "neg_sampling_ratio is ", data, [2], neg_sampling_ratio=ratio)
+    assert next(iter(LinkNeighborLoader(data, [2], edge_label=[1.5] * E))).edge_label.tolist() == [1.5]
+
+
+def test_weights_of_seeds_may_be_a_list(data: Data) -> None:
+    for weights in ([0.0, 1.0] * 50, torch.tensor([0, 1] * 50)):
+        loader = NeighborLoader(data, [2], batch_size=20, shuffle=True, seed_weights=weights)
+        assert set(seeds_of(loader)) <= set(range(1, N, 2))
+    refused(NeighborLoader, "seed_weights is .*; give an array of float64", data, [2], seed_weights=["a"] * N)

@@ -257,9 +257,23 @@ def _links_alone(edge_label_index: Any) -> Any:
 def negatives(neg_sampling: Any, neg_sampling_ratio: Any) -> NegativeSampling | None:
     """PyG's two arguments as one."""
     refuse_switches({"neg_sampling_ratio": neg_sampling_ratio})
-    if neg_sampling_ratio:
-        return NegativeSampling("binary", neg_sampling_ratio)
+    try:
+        if neg_sampling_ratio:
+            return NegativeSampling("binary", neg_sampling_ratio)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidError(f"neg_sampling_ratio is {neg_sampling_ratio!r} ({error}); give a number above zero, of negatives for each link") from None
     try:
         return NegativeSampling.cast(neg_sampling)
     except (TypeError, ValueError) as error:
         raise InvalidError(f"neg_sampling is {neg_sampling!r} ({error}); give a NegativeSampling, 'binary' or 'triplet'") from None
+
+
+def as_tensor(name: str, given: Any) -> Tensor:
+    """``given`` with one entry for each of something, of any element type. Raises ``InvalidError`` naming the argument."""
+    try:
+        tensor = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidError(f"{name} is no tensor ({error}); give a tensor, or a list of numbers") from None
+    if not tensor.dim():
+        raise InvalidError(f"{name} is {given!r}; give a tensor, or a list of numbers")
+    return tensor

@@ -87,6 +87,10 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
             sampler, batch_size, others["drop_last"] = cut["sampler"], cut["batch_size"], cut["drop_last"]
         asked = {name: others.pop(name, None) for name in ("attrs", "edge_attrs")}
         remote = {name: others.pop(name) for name in _REMOTE if name in others}
+        if remote and servers is None:
+            raise InvalidError(f"{next(iter(remote))} is of servers, and none are given; give servers=, or leave it out")
+        if "seed_weights" in others:
+            others["seed_weights"] = as_array("seed_weights", others["seed_weights"], np.float64, 1)
         # Workers read rows from a folder that they share; the calling thread reads them from the graph's own tensors.
         rows = bool(num_workers) or any(others.get(name) for name in _OF_STORED_ROWS)
         graph = open_graph(

@@ -103,6 +103,8 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         negatives = self.neg_sampling = arguments.negatives(neg_sampling, neg_sampling_ratio)
         if edge_label is not None and negatives is not None and negatives.is_triplet():
             raise InvalidError("edge_label is given with triplet negatives; their batches have src_index, dst_pos_index and dst_neg_index in its place")
+        if strict and negatives is None:
+            raise InvalidError("strict is of negatives, and none are drawn; give neg_sampling=, or leave it out")
         exclude = "none" if exclude is None else exclude
         data = _with_type_of(edge_label_index, data)
         self._labels: Tensor | None = None
@@ -118,9 +120,7 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
             if edge_label_time is not None:
                 start["link_times"] = _of_links("edge_label_time", as_array("edge_label_time", edge_label_time, np.int64, 1), len(links))
             if edge_label is not None:
-                self._labels = _of_links("edge_label", torch.as_tensor(edge_label), len(links))
-                if self._binary and self._labels.numel() and self._labels.min() == 0:
-                    self._labels = self._labels + 1  # 0 is for negatives
+                self._labels = _labels(edge_label, len(links), self._binary)
             return start
 
         if negatives is not None:
@@ -196,6 +196,15 @@ def _with_type_of(edge_label_index: Any, data: Any) -> Any:
     return data
 
 
+def _labels(edge_label: Any, count: int, binary: bool) -> Tensor:
+    """Those of the links; beside binary negatives none is theirs, 0."""
+    labels = _of_links("edge_label", arguments.as_tensor("edge_label", edge_label), count)
+    least = float(labels.min()) if binary and labels.numel() else 1
+    if least < 0:
+        raise InvalidError(f"edge_label has {least:g}, and negatives have label 0; give labels of 0 or more")
+    return labels + 1 if least == 0 else labels
+
+
 def _of_links(name: str, values: Any, count: int) -> Any:
     if len(values) != count:
         raise InvalidError(f"{name} has {len(values)} entries; there are {count} links")
@@ -228,7 +237,7 @@ def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple
             attr = given[name]
             value = store.get(attr)
         else:
-            value = torch.as_tensor(given[name])
+            value = arguments.as_tensor(f"neg_sampling.{name}", given[name])
             while attr in store:  # an attribute of the graph's own
                 attr += "_"
         if isinstance(value, Tensor):
