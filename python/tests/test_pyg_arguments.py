@@ -239,3 +239,21 @@ def test_weights_of_seeds_may_be_a_list(data: Data) -> None:
         loader = NeighborLoader(data, [2], batch_size=20, shuffle=True, seed_weights=weights)
         assert set(seeds_of(loader)) <= set(range(1, N, 2))
     refused(NeighborLoader, "seed_weights is .*; give an array of float64", data, [2], seed_weights=["a"] * N)
+
+
+def test_errors_of_the_library_have_pygs_words(data: Data, hetero: HeteroData) -> None:
+    refused(NeighborLoader, "^data has no nodes; give it x, edge_index or num_nodes$", Data(), [2])
+    refused(NeighborLoader, r"name another of theirs \(seed_time\), or give the time of each \(input_time\)$", data, [2], time_attr="when")
+    refused(NeighborLoader, r"^fanout 70000 \(num_neighbors\) is not between 0 and 65535", data, [70000])
+    refused(NeighborLoader, r"^fanout 70000 \(num_neighbors\) is not", hetero, {("a", "r", "b"): [70000]}, "a")
+    refused(NeighborLoader, r"needs times: .* \(time_attr\)$", data, [2], temporal_strategy="last")
+    refused(NeighborLoader, "^node type 'node' of data has no attribute 'then'", data, [2], time_attr="when", seed_time="then")
+
+
+def test_faults_of_weights_of_negatives_name_them(data: Data, hetero: HeteroData) -> None:
+    for weights in (torch.ones(7), -torch.ones(N), torch.zeros(N), torch.ones(N, 2), ["a"] * N, "nope"):
+        for name in ("src_weight", "dst_weight"):
+            drawn = NegativeSampling("binary", 1, **{name: weights})
+            refused(LinkNeighborLoader, rf"^((?!hopfeed).)*neg_sampling\.{name}((?!hopfeed).)*$", data, [2], neg_sampling=drawn)
+    drawn = NegativeSampling("binary", 1, dst_weight=torch.ones(3))
+    refused(LinkNeighborLoader, r"neg_sampling\.dst_weight", hetero, [2], ("a", "r", "b"), neg_sampling=drawn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.utils.data import DataLoader
 from torch_geometric.sampler import NegativeSampling
 
 from hopfeed.batch import EdgeType, NodeType
-from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.errors import Error, InvalidError, UnsupportedError
 from hopfeed.loader import as_array, fanout_list
 from hopfeed.switches import refuse_switches
 
@@ -81,6 +82,17 @@ def take_torch_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 def _seeds_workers(name: str, value: Any) -> bool:
     """Lightning's seed_everything(workers=True) sets such a function on every loader; here seed= seeds all."""
     return name == "worker_init_fn" and "lightning" in getattr(getattr(value, "func", None), "__module__", "")
+
+
+def in_pygs_words(error: Error, folder: str | None) -> Error:
+    """An error of the library, which names options in parentheses, and as ``hopfeed.Loader`` has them. ``folder``: one that was
+    made of a graph in memory, and that users do not know."""
+
+    def renamed(names: re.Match[str]) -> str:
+        return f"({', '.join(dict.fromkeys(_PYG_NAMES.get(name, name) for name in names[1].split(', ')))})"
+
+    text = re.sub(r"\((\w+(?:, \w+)*)\)", renamed, str(error))
+    return type(error)(text if folder is None else text.replace(f" of {folder} has no ", " of data has no "))
 
 
 def refuse_none(arguments: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from torch_geometric.data import Data, HeteroData
 
 from hopfeed import _core
 from hopfeed.epochs import EpochIterable
-from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.errors import Error, InvalidError, UnsupportedError
 from hopfeed.loader import as_array, loader_options
 from hopfeed.pyg import arguments, samplers
 from hopfeed.pyg.assembly import Assembly
@@ -133,6 +133,12 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         self._sampler, self._batch_sampler = sampler, batch_sampler
         super().__init__(options)
         self._be_torch_loader(self.num_seeds, of_torch)
+
+    def _new_stream(self) -> _core.Stream:
+        try:
+            return super()._new_stream()
+        except Error as error:
+            raise arguments.in_pygs_words(error, self._graph.options.get("dataset") if self._graph.planned else None) from None
 
     def __iter__(self) -> Any:
         self._follow_sampler()

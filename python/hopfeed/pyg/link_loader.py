@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from hopfeed.keywords import PygKeywords
 
-# Node attributes that hold the weights of negatives, in the folder that a graph is converted to.
-_WEIGHTS = {"src_weight": "hopfeed_src_weight", "dst_weight": "hopfeed_dst_weight"}
+# Node attributes that hold the weights of negatives, in the folder that a graph is converted to. Errors name them.
+_WEIGHTS = {"src_weight": "neg_sampling.src_weight", "dst_weight": "neg_sampling.dst_weight"}
 
 
 class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
@@ -236,6 +236,8 @@ def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple
         if isinstance(given[name], str):  # an attribute's name, as hopfeed has it: stored whoever reads the rows
             attr = given[name]
             value = store.get(attr)
+            if value is None:
+                raise InvalidError(f"neg_sampling.{name} is {attr!r}, which {'data' if end is None else f'data[{end!r}]'} has not; give a tensor, or a node attribute")
         else:
             value = arguments.as_tensor(f"neg_sampling.{name}", given[name])
             while attr in store:  # an attribute of the graph's own
