@@ -19,6 +19,7 @@ from torch_geometric.sampler import NegativeSampling, NumNeighbors  # noqa: E402
 import hopfeed  # noqa: E402
 from conftest import partition  # noqa: E402
 from hopfeed.pyg import LinkNeighborLoader, NeighborLoader  # noqa: E402
+from machines import machines  # noqa: E402
 
 N, E = 100, 500
 
@@ -30,6 +31,7 @@ def data() -> Data:
     train = torch.arange(N) % 2 == 0
     made = Data(x=torch.rand(N, 2), y=torch.arange(N), edge_index=torch.randint(0, N, (2, E)), train_mask=train, test_mask=~train)
     made.cube, made.weight, made.when = torch.rand(N, 2, 2), torch.rand(E) + 0.1, torch.arange(E)  # hopfeed stores no cubes
+    made.group = torch.arange(N) // 10
     return made
 
 
@@ -111,9 +113,23 @@ def test_a_split_says_which_nodes_are_seeds(data: Data, tmp_path: Path, workers:
         with NeighborLoader(split="test", sampler=SequentialSampler(range(50)), **places[2], num_neighbors=[2], batch_size=50) as remote:
             assert torch.equal(next(iter(remote)).n_id[:50], data.test_mask.nonzero().view(-1))
             refused(remote, "a batch of positions of split='test' cannot be made here; give the loader input_nodes=", [4])
+        clusters: dict[str, Any] = dict(sampler="cluster", cluster="group", subgraph_type="induced", batch_size=2)
+        refused(NeighborLoader, "split is of seeds that lie on other machines, .* give input_nodes=", **places[2], split="train", **clusters)
     for place in places[:2]:
+        batch = next(iter(NeighborLoader(split="train", **place, **clusters)))
+        assert batch.input_id.tolist() == [0, 1] and sorted(batch.n_id.tolist()) == list(range(10))  # the cluster of nodes 0 and 2
         refused(NeighborLoader, r"split is 'valid', and there are \['test', 'train'\]; .*input_nodes=", **place, num_neighbors=[2], split="valid")
         refused(NeighborLoader, "split and input_nodes are given", **place, num_neighbors=[2], split="train", input_nodes=data.train_mask)
+
+
+def test_a_split_whose_ids_lie_on_several_machines_is_read_there(small: Path, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = dict(num_neighbors=[3], split="train", batch_size=100, shuffle=True, attrs=[])
+    with machines(small, tmp_path / "machines", ids="sharded") as two:
+        wanted = [batch.n_id.clone() for batch in NeighborLoader(two.whole, **arguments)]
+        with NeighborLoader(two.folders[0], peers=two.addresses, num_workers=1, **arguments) as loader:
+            batches = list(loader)
+            assert len(loader.dataset) == 500 and len(batches) == 5 and all(torch.equal(a, b.n_id) for a, b in zip(wanted, batches))
+            refused(loader, "a batch of positions of split='train' cannot be made here", [4])
 
 
 def test_a_split_of_several_types_is_that_of_the_type_that_has_it(hetero: HeteroData) -> None:
@@ -166,7 +182,7 @@ def test_what_neg_sampling_says_is_not_said_beside_it(data: Data) -> None:
             refused(LinkNeighborLoader, rf"{name} is of neg_sampling; give NegativeSampling\(mode, {name}=", data, [2], neg_sampling=sampling, **given)
 
 
-ROWS = {"x", "y", "cube", "train_mask", "test_mask"}
+ROWS = {"x", "y", "cube", "group", "train_mask", "test_mask"}
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -179,9 +195,9 @@ def test_attributes_that_are_asked_for_are_those_of_batches_whoever_reads_them(d
                     names = ROWS if attrs is None else set(attrs)
                     assert {name for name in ROWS if name in batch} == names and batch.num_nodes == len(batch.n_id)
                     assert all(torch.equal(batch[name], loader.data[name][batch.n_id]) for name in names)
-                    assert {name for name in ("weight", "when") if name in batch} == {"weight", "when"} & set(["weight", "when"] if edge_attrs is None else edge_attrs)
+                    assert {name for name in ("weight", "when") if name in batch} == ({"weight", "when"} if edge_attrs is None else set(edge_attrs))
                     loader.data.x = data.x + 1
-    refused(NeighborLoader, r"attrs names 'foo'; there are \['cube', 'test_mask', 'train_mask', 'x', 'y'\]", data, [2], attrs=["x", "foo"])
+    refused(NeighborLoader, r"attrs names 'foo'; there are \['cube', 'group', 'test_mask', 'train_mask', 'x', 'y'\]", data, [2], attrs=["x", "foo"])
     refused(NeighborLoader, r"edge_attrs names 'x'; there are \['weight', 'when'\]", data, [2], edge_attrs=["x"])
     refused(NeighborLoader, "attrs is 'x'; give a list of names", data, [2], attrs="x")
 
@@ -200,16 +216,14 @@ def test_samplers_without_fanouts_are_given_none(data: Data) -> None:
         loader = NeighborLoader(data, none, **walks)
         assert next(iter(loader)).walks.shape == (4, 4) and len(loader.node_sampler.num_neighbors) == 0
     assert next(iter(LinkNeighborLoader(data, **walks))).walks.size(1) == 4
-    groups = data.clone()
-    groups.group = torch.arange(N) // 10
     clusters: dict[str, Any] = dict(sampler="cluster", cluster="group", subgraph_type="induced", batch_size=2)
     for layers in (None, [], [-1, -1]):
-        batch = next(iter(NeighborLoader(groups, layers, **clusters)))
+        batch = next(iter(NeighborLoader(data, layers, **clusters)))
         assert sorted(batch.n_id.tolist()) == list(range(10))
     for wrong in ([2, 2], [15, 10, 5], torch.tensor([2]), {("node", "to", "node"): [2]}, NumNeighbors([2])):
         refused(NeighborLoader, r"num_neighbors is .*, and sampler 'walk' has no such numbers; leave it out \(None\)$", data, wrong, **walks)
     assert len(NeighborLoader(data, torch.tensor([2, 2])).node_sampler.num_neighbors) == 2
-    refused(NeighborLoader, "num_neighbors is .*, or give -1 for each layer", groups, [2], **clusters)
+    refused(NeighborLoader, "num_neighbors is .*, or give -1 for each layer", data, [2], **clusters)
 
 
 def test_what_is_of_negatives_or_of_servers_is_refused_without_them(data: Data) -> None:

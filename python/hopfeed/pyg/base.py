@@ -101,6 +101,8 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         self.data: Any = data if in_memory is None else in_memory
         self.transform = transform
         start = start_of(graph)
+        if "split" in start and others.get("sampler") == "cluster":  # which takes all clusters where it is given no ids
+            raise InvalidError("split is of seeds that lie on other machines, and sampler 'cluster' takes clusters by ids; give input_nodes=")
         ordered: dict[str, Any] = {}
         if sampler is not None:
             if shuffle:
@@ -241,7 +243,9 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         positions = torch.from_numpy(ids)
         for name, given in (("split", "input_nodes"), ("link_split", "edge_label_index")):
             if name in self._options:
-                raise UnsupportedError(f"a batch of positions of {name}={self._options[name]!r} cannot be made here; give the loader {given}=, the same by id")
+                raise UnsupportedError(
+                    f"a batch of positions of {name}={self._options[name]!r} cannot be made here; give the loader {given}=, the same by id"
+                )
         if "seed_mask" in self._options:
             nodes = np.flatnonzero(self._options["seed_mask"])
             options["seeds"] = _rows("index", nodes, ids)

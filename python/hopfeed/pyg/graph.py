@@ -98,7 +98,9 @@ class Graph:
             return self.node_splits[self.node_names.index(start["node_type"])][start["split"]]
         if "link_split" in start:
             return self.edge_splits[self.edge_names.index(start["edge_type"])][start["link_split"]]
-        return int(start["seed_mask"].sum()) if "seed_mask" in start else len(start["seeds"] if "seeds" in start else start["links"])
+        if "seed_mask" in start:
+            return int(start["seed_mask"].sum())
+        return len(start["seeds"] if "seeds" in start else start["links"])
 
     def edge_index(self, number: int) -> np.ndarray[Any, Any]:
         """All edges of a type, int64 [2, E]."""

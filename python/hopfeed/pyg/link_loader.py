@@ -237,7 +237,8 @@ def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple
             attr = given[name]
             value = store.get(attr)
             if value is None:
-                raise InvalidError(f"neg_sampling.{name} is {attr!r}, which {'data' if end is None else f'data[{end!r}]'} has not; give a tensor, or a node attribute")
+                where = "data" if end is None else f"data[{end!r}]"
+                raise InvalidError(f"neg_sampling.{name} is {attr!r}, which {where} has not; give a tensor, or a node attribute")
         else:
             value = arguments.as_tensor(f"neg_sampling.{name}", given[name])
             while attr in store:  # an attribute of the graph's own

@@ -106,7 +106,7 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
                 start["seed_times"] = as_array("input_time", input_time, np.int64, 1)
                 count = graph.num_seeds(start)
                 if len(start["seed_times"]) != count:
-                    raise InvalidError(f"input_time has {len(start['seed_times'])} times; there are {count} {'input_nodes' if split is None else 'nodes'}")
+                    raise InvalidError(f"input_time has {len(start['seed_times'])} times; there are {count} {'input_nodes' if split is None else 'seeds'}")
             return start
 
         options |= {"transform_sampler_output": transform_sampler_output, "neighbor_sampler": neighbor_sampler}

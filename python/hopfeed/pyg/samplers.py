@@ -55,7 +55,8 @@ def _weights(sampler: Any, num_seeds: int) -> np.ndarray[Any, Any]:
     if not _is(sampler, WeightedRandomSampler) or not sampler.replacement or sampler.num_samples != num_seeds:
         raise UnsupportedError(
             f"sampler is {type(sampler).__name__}; hopfeed knows torch's own DistributedSampler, SequentialSampler, RandomSampler, "
-            f"ImbalancedSampler and WeightedRandomSampler with replacement, and as many draws as seeds ({num_seeds}), and no subclass that iterates otherwise. For another order give input_nodes= in it, with shuffle=False"
+            f"ImbalancedSampler and WeightedRandomSampler with replacement, and as many draws as seeds ({num_seeds}), and no subclass that "
+            "iterates otherwise. For another order give input_nodes= in it, with shuffle=False"
         )
     array = as_array("sampler.weights", sampler.weights, np.float64, 1)
     if len(array) != num_seeds:
