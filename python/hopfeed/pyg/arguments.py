@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch.utils.data import DataLoader
 from torch_geometric.sampler import NegativeSampling
 
 from hopfeed.batch import EdgeType, NodeType
-from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.errors import Error, InvalidError, UnsupportedError
 from hopfeed.loader import as_array, fanout_list
 from hopfeed.switches import refuse_switches
 
@@ -43,6 +44,14 @@ _PYG_NAMES = {
     "weight": "weight_attr", "time": "time_attr", "subgraph": "subgraph_type", "negatives": "neg_sampling",
 }  # fmt: skip
 
+# Of the other loader, where they are left among the arguments of one: seeds are nodes or links.
+_OF_NODES = "is of loaders of nodes; give link_split=, or edge_label_index=(edge type, links)"
+_OF_LINKS = "is of loaders of links; give split=, or input_nodes=(node type, nodes)"
+_OF_THE_OTHER = {"split": _OF_NODES, "node_type": _OF_NODES, "link_split": _OF_LINKS, "edge_type": _OF_LINKS}
+
+# Of hopfeed's negatives, which PyG has in NegativeSampling.
+_OF_NEGATIVES = ("amount", "src_weight", "dst_weight")
+
 # None is no value of these, in PyG and in torch. Of all others it means the default.
 _NEVER_NONE = {"batch_size", "num_workers", "drop_last", "replace", "disjoint", "directed", "subgraph_type", "temporal_strategy"}
 
@@ -61,6 +70,10 @@ def take_torch_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
         elif value is not None and name in _PYG_NAMES:
             shown = f"{_PYG_NAMES[name]}={value!r}" if isinstance(value, (list, tuple, dict)) else f"{_PYG_NAMES[name]}="
             raise InvalidError(f"{name} is not what PyG names it; give {shown}")
+        elif value is not None and name in _OF_THE_OTHER:
+            raise InvalidError(f"{name} {_OF_THE_OTHER[name]}")
+        elif value is not None and name in _OF_NEGATIVES:
+            raise InvalidError(f"{name} is of neg_sampling; give NegativeSampling(mode, {name}=...) there, to a loader of links")
         elif value is not None:
             left[name] = value
     return left
@@ -71,6 +84,17 @@ def _seeds_workers(name: str, value: Any) -> bool:
     return name == "worker_init_fn" and "lightning" in getattr(getattr(value, "func", None), "__module__", "")
 
 
+def in_pygs_words(error: Error, folder: str | None) -> Error:
+    """An error of the library, which names options in parentheses, and as ``hopfeed.Loader`` has them. ``folder``: one that was
+    made of a graph in memory, and that users do not know."""
+
+    def renamed(names: re.Match[str]) -> str:
+        return f"({', '.join(dict.fromkeys(_PYG_NAMES.get(name, name) for name in names[1].split(', ')))})"
+
+    text = re.sub(r"\((\w+(?:, \w+)*)\)", renamed, str(error))
+    return type(error)(text if folder is None else text.replace(f" of {folder} has no ", " of data has no "))
+
+
 def refuse_none(arguments: Mapping[str, Any]) -> None:
     """Raises ``InvalidError`` naming an argument that is None and cannot be."""
     for name, value in arguments.items():
@@ -78,8 +102,19 @@ def refuse_none(arguments: Mapping[str, Any]) -> None:
             raise InvalidError(f"{name} is None; give a value, or leave it out")
 
 
-def fanouts(num_neighbors: Any, edge_types: Sequence[EdgeType], typed: bool) -> dict[str, Any]:
-    """num_neighbors as ``fanouts`` and ``edge_fanouts``: a list, a dict by edge type, or PyG's ``NumNeighbors``."""
+def fanouts(num_neighbors: Any, edge_types: Sequence[EdgeType], typed: bool, sampler: str | None, subgraph: str) -> dict[str, Any]:
+    """num_neighbors as ``fanouts`` and ``edge_fanouts``: a list, a dict by edge type, or PyG's ``NumNeighbors``.
+
+    A ``sampler`` of hopfeed's that is another than neighbor has none; of an induced subgraph they may count a model's layers.
+    """
+    if sampler is not None and sampler != "neighbor":
+        by_type = isinstance(num_neighbors, Mapping) or hasattr(num_neighbors, "default")
+        counted = [] if num_neighbors is None or by_type else fanout_list("num_neighbors", num_neighbors)
+        layers = subgraph == "induced" and set(counted) == {-1}
+        if by_type or counted and not layers:
+            what = ", or give -1 for each layer of the model" if subgraph == "induced" else ""
+            raise InvalidError(f"num_neighbors is {num_neighbors!r}, and sampler {sampler!r} has no such numbers; leave it out (None){what}")
+        return {"fanouts": counted} if layers else {}
     if num_neighbors is None:
         raise InvalidError("num_neighbors is missing; give a list, a number of neighbours for each hop")
     default: list[int] | None = None
@@ -144,6 +179,40 @@ def seeds(input_nodes: Any, node_types: Sequence[NodeType | None], num_nodes: An
     return number, {"seeds": ids}
 
 
+def refuse_both(given: Mapping[str, Any]) -> None:
+    """``given``: a split, the type that it is of, and PyG's argument that says which seeds, in this order.
+
+    Raises:
+        InvalidError: the split and PyG's argument, or a type without a split, which PyG's argument names.
+    """
+    (split, name), (kind, of), (pygs, value) = given.items()
+    if name is not None and value is not None:
+        raise InvalidError(f"{split} and {pygs} are given, and each says which seeds; give one of them")
+    if name is None and of is not None:
+        raise InvalidError(f"{kind} is not what PyG names it; give {pygs}=({of!r}, ...)")
+
+
+def split_number(given: Mapping[str, Any], types: Sequence[str], splits: Sequence[Collection[str]]) -> int:
+    """Number of the type that a split is of: the one that is named, else the only one that has a split of that name.
+
+    ``given``: as of :func:`refuse_both`; ``types``, ``splits``: names of the types, and of the splits of each.
+    """
+    (argument, split), (kind, of), (pygs, _) = given.items()
+    if not isinstance(split, str):
+        raise InvalidError(f"{argument} is {split!r}; give a split's name")
+    wanted = "__".join(of) if isinstance(of, tuple) else of
+    asked = [number for number, name in enumerate(types) if wanted in (None, name, *name.split("__")[1:2])]
+    if not asked:
+        raise InvalidError(f"{kind} is {of!r}; there are {list(types)}")
+    found = [number for number in asked if split in splits[number]]
+    if not found:
+        known = sorted({name for number in asked for name in splits[number]})
+        raise InvalidError(f"{argument} is {split!r}, and there are {known or 'none'}; choose one of them, or give {pygs}=")
+    if len(found) > 1:
+        raise InvalidError(f"{argument} {split!r} is there of {[types[number] for number in found]}; name one ({kind}=)")
+    return found[0]
+
+
 def _type_number(name: str, node_types: Sequence[NodeType | None]) -> int:
     if name not in node_types:
         raise InvalidError(f"input_nodes names the node type {name!r}; there are {[kind for kind in node_types if kind]}")
@@ -200,23 +269,23 @@ def _links_alone(edge_label_index: Any) -> Any:
 def negatives(neg_sampling: Any, neg_sampling_ratio: Any) -> NegativeSampling | None:
     """PyG's two arguments as one."""
     refuse_switches({"neg_sampling_ratio": neg_sampling_ratio})
-    if neg_sampling_ratio:
-        return NegativeSampling("binary", neg_sampling_ratio)
+    try:
+        if neg_sampling_ratio:
+            return NegativeSampling("binary", neg_sampling_ratio)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidError(f"neg_sampling_ratio is {neg_sampling_ratio!r} ({error}); give a number above zero, of negatives for each link") from None
     try:
         return NegativeSampling.cast(neg_sampling)
     except (TypeError, ValueError) as error:
         raise InvalidError(f"neg_sampling is {neg_sampling!r} ({error}); give a NegativeSampling, 'binary' or 'triplet'") from None
 
 
-def imbalanced_weights(sampler: Any, num_seeds: int) -> np.ndarray[Any, Any]:
-    """The weights of an ``ImbalancedSampler`` (or ``WeightedRandomSampler``), which hopfeed draws by itself."""
-    weights = getattr(sampler, "weights", None)
-    if weights is None or not getattr(sampler, "replacement", False) or getattr(sampler, "num_samples", None) != num_seeds:
-        raise UnsupportedError(
-            f"sampler is {type(sampler).__name__}; hopfeed knows DistributedSampler, SequentialSampler, RandomSampler, "
-            f"ImbalancedSampler and WeightedRandomSampler with replacement, and as many draws as seeds ({num_seeds}). For another order give input_nodes= in it, with shuffle=False"
-        )
-    array = as_array("sampler.weights", weights, np.float64, 1)
-    if len(array) != num_seeds:
-        raise InvalidError(f"sampler has {len(array)} weights; there are {num_seeds} seeds")
-    return array
+def as_tensor(name: str, given: Any) -> Tensor:
+    """``given`` with one entry for each of something, of any element type. Raises ``InvalidError`` naming the argument."""
+    try:
+        tensor = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidError(f"{name} is no tensor ({error}); give a tensor, or a list of numbers") from None
+    if not tensor.dim():
+        raise InvalidError(f"{name} is {given!r}; give a tensor, or a list of numbers")
+    return tensor

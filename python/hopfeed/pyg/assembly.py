@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Container
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ class Assembly:
     Args:
         draws: attributes that draws go by, and the arguments that name them. They may not change, no more than edges.
         fixed: arguments that may not change, where they are tensors.
+        asked: ``attrs`` and ``edge_attrs``, names of the attributes that batches have, whoever reads them; None: all.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Assembly:
         *,
         draws: dict[str, str],
         fixed: dict[str, Any],
+        asked: dict[str, Any],
         edge_ids: bool,
         edges_known: bool,
     ) -> None:
@@ -49,6 +52,10 @@ class Assembly:
         self._fixed = {name: (value, _version(value)) for name, value in given.items() if getattr(value, "dtype", None) != torch.bool}
         self._edge_ids, self._edges_known = edge_ids and edges_known, edges_known
         stores = [] if data is None else self._stores(data)
+        known = {_NODE: set[str]().union(*graph.node_attrs), _EDGE: set[str]().union(*graph.edge_attrs)}
+        if data is not None:  # whoever reads them
+            known = {kind: {name for (of, _), store in stores if of == kind for name in self._rows_of(store, kind)} for kind in known}
+        self._asked = {kind: _names(argument, asked[argument], known[kind]) for kind, argument in ((_NODE, "attrs"), (_EDGE, "edge_attrs"))}
         self._original = {place: {name: (value, _version(value)) for name, value in store.items()} for place, store in stores}
         self.refresh()
 
@@ -70,7 +77,7 @@ class Assembly:
         self._dropped: set[tuple[int, int, str]] = set()
         if self._data is None:
             for kind, attrs in ((_NODE, self._graph.node_attrs), (_EDGE, self._graph.edge_attrs)):
-                wanted[kind] = {name for names in attrs for name in names}
+                wanted[kind] = {name for names in attrs for name in names if name in self._asked[kind]}
             self._sizes = list(range(len(self._graph.node_keys)))
             self._template: Data | HeteroData = self._empty()
         else:
@@ -95,7 +102,7 @@ class Assembly:
         graph_level: dict[Any, dict[str, Any]] = {}
         for (kind, number), store in self._stores(self._data):
             stored = (self._graph.node_attrs if kind == _NODE else self._graph.edge_attrs)[number]
-            if kind == _NODE and ("num_nodes" in store or "x" not in store):
+            if kind == _NODE and ("num_nodes" in store or "x" not in store or "x" not in self._asked[_NODE]):
                 self._sizes.append(number)
             for name, value in store.items():
                 changed = self._changed((kind, number), name, value)
@@ -107,6 +114,8 @@ class Assembly:
                 elif self._is_rows(store, kind, name, value):
                     if changed and name in stored and name in self._draws:
                         raise InvalidError(f"loader.data.{name} was {changed}, and {self._draws[name]} draws by what it was; make a new loader")
+                    if name not in self._asked[kind]:
+                        continue
                     if name in stored and not changed and self._same_type(kind, number, name, value):
                         wanted[kind].add(name)
                     else:
@@ -140,6 +149,10 @@ class Assembly:
         attrs = plan.node_attrs[self._graph.node_keys[number]] if kind == _NODE else plan.edge_attrs[self._graph.edge_keys[number]]
         stored = attrs.get(name)
         return stored is not None and stored.dtype == value.dtype and stored.shape == value.shape
+
+    def _rows_of(self, store: Any, kind: int) -> list[str]:
+        """Names of the attributes of nodes, or of edges."""
+        return [name for name, value in store.items() if name != "edge_index" and self._is_rows(store, kind, name, value)]
 
     @staticmethod
     def _is_rows(store: Any, kind: int, name: str, value: Any) -> bool:
@@ -193,6 +206,29 @@ class Assembly:
     def input_fields(self, out: Data | HeteroData) -> dict[str, Any]:
         """Of a batch: the store that input_id lies in."""
         return dict(self._stores(out))[self.inputs.place]._mapping
+
+
+class _All:
+    """The names of all attributes, also of those that are added later."""
+
+    def __contains__(self, name: str) -> bool:
+        return True
+
+
+def _names(argument: str, given: Any, known: set[str]) -> Container[str]:
+    """Those of ``attrs`` or ``edge_attrs``; all where it is None.
+
+    Raises:
+        InvalidError: no list of names, or one that no type has.
+    """
+    if given is None:
+        return _All()
+    if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
+        raise InvalidError(f"{argument} is {given!r}; give a list of names")
+    for name in given:
+        if name not in known:
+            raise InvalidError(f"{argument} names {name!r}; there are {sorted(known)}")
+    return set(given)
 
 
 def _version(value: Any) -> int | None:

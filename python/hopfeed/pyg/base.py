@@ -14,7 +14,7 @@ from torch_geometric.data import Data, HeteroData
 
 from hopfeed import _core
 from hopfeed.epochs import EpochIterable
-from hopfeed.errors import InvalidError
+from hopfeed.errors import Error, InvalidError, UnsupportedError
 from hopfeed.loader import as_array, loader_options
 from hopfeed.pyg import arguments, samplers
 from hopfeed.pyg.assembly import Assembly
@@ -34,7 +34,7 @@ _REMOTE = (
 # Options that name attributes which draws go by, beside weight_attr and time_attr.
 _OF_DRAWS = ("seed_time", "cluster", "src_weight", "dst_weight")
 # Options that act on rows that hopfeed reads, or name such rows.
-_OF_STORED_ROWS = ("features_from", "row_cache_bytes", "check_finite", "graph_mode", "cpu_fallback", "gpu_cache", "gpu_graph_cache", "pin_slots", "attrs", "edge_attrs", "plugins", *_OF_DRAWS)
+_OF_STORED_ROWS = ("features_from", "row_cache_bytes", "check_finite", "graph_mode", "cpu_fallback", "gpu_cache", "gpu_graph_cache", "pin_slots", "plugins", *_OF_DRAWS)
 # Keys of a spec's batch that say who reads a graph's attributes, hopfeed or Python: the batch is the same.
 _OF_READERS = ("attrs", "edge_attrs", "edge_ids")
 
@@ -85,7 +85,12 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         if batch_sampler is not None:
             cut = samplers.of_batch_sampler(batch_sampler)
             sampler, batch_size, others["drop_last"] = cut["sampler"], cut["batch_size"], cut["drop_last"]
+        asked = {name: others.pop(name, None) for name in ("attrs", "edge_attrs")}
         remote = {name: others.pop(name) for name in _REMOTE if name in others}
+        if remote and servers is None:
+            raise InvalidError(f"{next(iter(remote))} is of servers, and none are given; give servers=, or leave it out")
+        if "seed_weights" in others:
+            others["seed_weights"] = as_array("seed_weights", others["seed_weights"], np.float64, 1)
         # Workers read rows from a folder that they share; the calling thread reads them from the graph's own tensors.
         rows = bool(num_workers) or any(others.get(name) for name in _OF_STORED_ROWS)
         graph = open_graph(
@@ -96,25 +101,26 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         self.data: Any = data if in_memory is None else in_memory
         self.transform = transform
         start = start_of(graph)
+        if "split" in start and others.get("sampler") == "cluster":  # which takes all clusters where it is given no ids
+            raise InvalidError("split is of seeds that lie on other machines, and sampler 'cluster' takes clusters by ids; give input_nodes=")
         ordered: dict[str, Any] = {}
         if sampler is not None:
             if shuffle:
                 raise InvalidError("sampler and shuffle=True are given; a sampler decides the order: leave shuffle out")
-            count = len(start["seeds"]) if "seeds" in start else int(start["seed_mask"].sum()) if "seed_mask" in start else len(start["links"])
-            ordered = samplers.options_of(sampler, count)
+            ordered = samplers.options_of(sampler, graph.num_seeds(start))
             shuffle = ordered.pop("shuffle")
         edge_types = [key for key in graph.edge_keys if key is not None]
-        chosen = arguments.fanouts(num_neighbors, edge_types, graph.typed)
+        subgraph = arguments.subgraph(subgraph_type, directed)
+        chosen = arguments.fanouts(num_neighbors, edge_types, graph.typed, others.get("sampler"), subgraph)
         if "edge_fanouts" in chosen:
             names = dict(zip(graph.edge_keys, graph.edge_names))
             chosen["edge_fanouts"] = {names[key]: value for key, value in chosen["edge_fanouts"].items()}
-        subgraph = arguments.subgraph(subgraph_type, directed)
         # Where a reverse stands in for an edge of another type, nothing is known of the edge itself (as in PyG).
         edges_known = not (graph.typed and subgraph == "bidirectional")
         inputs = _inputs(graph, {**sampling, **start, **others}, time_attr, subgraph)
         drawn_by = {"weight_attr": weight_attr, "time_attr": time_attr, **{name: {**start, **others}.get(name) for name in _OF_DRAWS}}
         draws = {name: argument for argument, name in drawn_by.items() if isinstance(name, str)}
-        self._assembly = Assembly(graph, in_memory, inputs, draws=draws, fixed=fixed, edge_ids=edge_ids, edges_known=edges_known)
+        self._assembly = Assembly(graph, in_memory, inputs, draws=draws, fixed=fixed, asked=asked, edge_ids=edge_ids, edges_known=edges_known)
         self._graph = graph
         placed = loader_options(
             dataset=graph.options.get("dataset"), servers=graph.options.get("servers"), rank=rank, world_size=world_size, distributed=distributed
@@ -129,6 +135,12 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         self._sampler, self._batch_sampler = sampler, batch_sampler
         super().__init__(options)
         self._be_torch_loader(self.num_seeds, of_torch)
+
+    def _new_stream(self) -> _core.Stream:
+        try:
+            return super()._new_stream()
+        except Error as error:
+            raise arguments.in_pygs_words(error, self._graph.options.get("dataset") if self._graph.planned else None) from None
 
     def __iter__(self) -> Any:
         self._follow_sampler()
@@ -229,6 +241,11 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         options = {name: value for name, value in self._options.items() if name not in ("rank", "world_size", "drop_last", "seed_weights", "seed_mask")}
         options |= {"batch_size": len(ids), "shuffle": False, "num_workers": 0}
         positions = torch.from_numpy(ids)
+        for name, given in (("split", "input_nodes"), ("link_split", "edge_label_index")):
+            if name in self._options:
+                raise UnsupportedError(
+                    f"a batch of positions of {name}={self._options[name]!r} cannot be made here; give the loader {given}=, the same by id"
+                )
         if "seed_mask" in self._options:
             nodes = np.flatnonzero(self._options["seed_mask"])
             options["seeds"] = _rows("index", nodes, ids)
@@ -247,7 +264,7 @@ def _inputs(graph: Graph, options: dict[str, Any], time_attr: str | None, subgra
         trees=bool(options.get("disjoint")) or time_attr is not None,
         hops=subgraph == "directional" or bool(options.get("keep_orig_edges")),
         drawn=subgraph == "bidirectional" and bool(options.get("keep_orig_edges")),
-        timed="link_times" in options or "seed_times" in options,
+        timed="link_times" in options or "link_split" in options or "seed_times" in options,
         path=tuple(_edge_number(graph, name) for name in options.get("metapath", ())) or (0,),
     )
 

@@ -24,6 +24,7 @@ class Graph:
         node_keys, edge_keys: PyG's, by number.
         ends: numbers of the node types of source and destination, by number of the edge type.
         node_attrs, edge_attrs: names of the attributes that hopfeed has, by number.
+        node_splits, edge_splits: names and lengths of the splits, by number.
         fingerprint: of a graph in memory, with all its attributes; else None.
         typed: whether batches are ``HeteroData``.
         planned: what of a graph in memory went into the folder.
@@ -40,6 +41,8 @@ class Graph:
         self.ends = [(self.node_names.index(edge["src"]), self.node_names.index(edge["dst"])) for edge in edges]
         self.node_attrs = [[attr["name"] for attr in node["attrs"]] for node in nodes]
         self.edge_attrs = [[attr["name"] for attr in edge["attrs"]] for edge in edges]
+        self.node_splits: list[dict[str, int]] = [node.get("splits", {}) for node in nodes]
+        self.edge_splits: list[dict[str, int]] = [edge.get("splits", {}) for edge in edges]
         self._counts = [int(node["count"]) for node in nodes]
         self.fingerprint: str | None = None
         self._converted: conversion.Converted | None = None
@@ -63,6 +66,7 @@ class Graph:
         graph.node_keys, graph.edge_keys = list(planned.node_names), list(planned.edge_names)
         graph.fingerprint = converted.fingerprint
         graph._converted = converted  # until nobody samples from it
+        graph.node_splits = [{name: int(mask.sum()) for name, mask in _masks(planned, key).items()} for key in graph.node_keys]
         graph.planned = planned  # not the folder's own: it may have been made of another graph of the same content
         return graph
 
@@ -77,6 +81,27 @@ class Graph:
         """Of a node type."""
         return self._counts[number]
 
+    def split(self, number: int, name: str) -> dict[str, Any]:
+        """The nodes of a type's split as ``seeds``; as ``split`` where they lie on other machines."""
+        if self.planned is not None:
+            return {"seeds": _masks(self.planned, self.node_keys[number])[name].nonzero().view(-1).numpy()}
+        if "servers" in self.options:
+            return {"split": name}
+        try:
+            return {"seeds": np.asarray(Dataset(self.options["dataset"]).split(name, self.node_names[number]))}
+        except UnsupportedError:  # each machine has a range of the ids
+            return {"split": name}
+
+    def num_seeds(self, start: dict[str, Any]) -> int:
+        """Of the options that say which they are."""
+        if "split" in start:
+            return self.node_splits[self.node_names.index(start["node_type"])][start["split"]]
+        if "link_split" in start:
+            return self.edge_splits[self.edge_names.index(start["edge_type"])][start["link_split"]]
+        if "seed_mask" in start:
+            return int(start["seed_mask"].sum())
+        return len(start["seeds"] if "seeds" in start else start["links"])
+
     def edge_index(self, number: int) -> np.ndarray[Any, Any]:
         """All edges of a type, int64 [2, E]."""
         if self.planned is not None:
@@ -85,6 +110,13 @@ class Graph:
             raise UnsupportedError("edge_label_index is missing, and servers do not send all edges; give the links")
         dataset = Dataset(self.options["dataset"])
         return dataset.edge_index(dataset.edge_types[number])
+
+
+def _masks(planned: conversion.Plan, key: NodeType | None) -> dict[str, Any]:
+    """The masks of a node type, by the splits that they become in a folder."""
+    attrs = planned.node_attrs[key]
+    found = {split: attrs[mask] for mask, split in conversion._SPLITS.items() if mask in attrs}
+    return {split: mask for split, mask in found.items() if str(mask.dtype) == "torch.bool" and mask.dim() == 1}
 
 
 def refuse_lists(data: Data | HeteroData) -> None:
@@ -121,6 +153,8 @@ def open_graph(
         return Graph.of_folder(data)
     if isinstance(data, (Data, HeteroData)):
         refuse_lists(data)
+        if isinstance(data, Data) and data._store.num_nodes is None:
+            raise InvalidError("data has no nodes; give it x, edge_index or num_nodes")
         planned = conversion.plan(data, weight=weight, time_attr=time_attr, extra=extra, gradients=True)
         graph = Graph.of_data(data, planned, conversion.convert(planned, cache_dir, rows=rows, cache_limit=cache_limit, progress=progress))
         return graph if rows else graph.without_rows(planned)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from hopfeed.keywords import PygKeywords
 
-# Node attributes that hold the weights of negatives, in the folder that a graph is converted to.
-_WEIGHTS = {"src_weight": "hopfeed_src_weight", "dst_weight": "hopfeed_dst_weight"}
+# Node attributes that hold the weights of negatives, in the folder that a graph is converted to. Errors name them.
+_WEIGHTS = {"src_weight": "neg_sampling.src_weight", "dst_weight": "neg_sampling.dst_weight"}
 
 
 class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
@@ -45,6 +45,8 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         edge_label: [P], a number for each link.
         edge_label_time: int64 [P], the time of each link.
         neg_sampling: PyG's ``NegativeSampling``, ``"binary"`` or ``"triplet"``; ``neg_sampling_ratio``: binary.
+        link_split, edge_type: in place of ``edge_label_index``: the links of this split of a dataset, with its labels and times,
+            of the only edge type that has it or of this one.
         strict: no negative is an edge or one of the links.
         exclude: which of the batch's own links message passing does not see: ``"none"`` (as in PyG), ``"self"``,
             ``"reverse"`` (their reverse edges too).
@@ -72,6 +74,8 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         neighbor_sampler: Any = None,
         directed: bool = True,
         *,
+        link_split: str | None = None,
+        edge_type: str | EdgeType | None = None,
         strict: bool = False,
         exclude: str = "none",
         batch_size: int = 1,
@@ -89,12 +93,18 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         **others: Unpack[PygKeywords],
     ) -> None:
         options: dict[str, Any] = self._keep_arguments(locals(), others)
-        if (edge_label_time is None) != (time_attr is None):
+        chosen = {"link_split": link_split, "edge_type": edge_type, "edge_label_index": edge_label_index}
+        arguments.refuse_both(chosen)
+        if link_split is not None:
+            _refuse_with_split(data, {"edge_label": edge_label, "edge_label_time": edge_label_time})
+        elif (edge_label_time is None) != (time_attr is None):
             absent, given = ("edge_label_time", "time_attr") if edge_label_time is None else ("time_attr", "edge_label_time")
             raise InvalidError(f"'{absent}' is not set and '{given}' is; the links' times and the attribute that tells the others' go together")
         negatives = self.neg_sampling = arguments.negatives(neg_sampling, neg_sampling_ratio)
         if edge_label is not None and negatives is not None and negatives.is_triplet():
             raise InvalidError("edge_label is given with triplet negatives; their batches have src_index, dst_pos_index and dst_neg_index in its place")
+        if strict and negatives is None:
+            raise InvalidError("strict is of negatives, and none are drawn; give neg_sampling=, or leave it out")
         exclude = "none" if exclude is None else exclude
         data = _with_type_of(edge_label_index, data)
         self._labels: Tensor | None = None
@@ -102,14 +112,15 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         extra, weights = _negative_weights(data, edge_label_index, negatives)
 
         def start_of(graph: Graph) -> dict[str, Any]:
+            if link_split is not None:
+                number = arguments.split_number(chosen, graph.edge_names, graph.edge_splits)
+                return {"edge_type": graph.edge_names[number], "link_split": link_split, **weights}
             number, links = arguments.links(edge_label_index, graph.edge_keys, graph.edge_index)
             start: dict[str, Any] = {"edge_type": graph.edge_names[number], "links": links, **weights}
             if edge_label_time is not None:
                 start["link_times"] = _of_links("edge_label_time", as_array("edge_label_time", edge_label_time, np.int64, 1), len(links))
             if edge_label is not None:
-                self._labels = _of_links("edge_label", torch.as_tensor(edge_label), len(links))
-                if self._binary and self._labels.numel() and self._labels.min() == 0:
-                    self._labels = self._labels + 1  # 0 is for negatives
+                self._labels = _labels(edge_label, len(links), self._binary)
             return start
 
         if negatives is not None:
@@ -161,6 +172,15 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         return out
 
 
+def _refuse_with_split(data: Any, of_links: dict[str, Any]) -> None:
+    """Raises ``InvalidError`` for a graph in memory, and for what a split has of its links."""
+    if isinstance(data, (Data, HeteroData)):
+        raise InvalidError("link_split is of datasets, and data is a graph in memory, which has no splits of edges; give edge_label_index=")
+    for name, value in of_links.items():
+        if value is not None:
+            raise InvalidError(f"{name} and link_split are given, and a split has labels and times of its own; leave {name} out")
+
+
 def _with_type_of(edge_label_index: Any, data: Any) -> Any:
     """Links may be of a type that has no edges yet: the graph with that type, empty."""
     if not isinstance(data, HeteroData) or not isinstance(edge_label_index, (tuple, list)) or len(edge_label_index) != 2:
@@ -174,6 +194,15 @@ def _with_type_of(edge_label_index: Any, data: Any) -> Any:
     data = copy.copy(data)
     data[key].edge_index = torch.empty(2, 0, dtype=torch.int64)
     return data
+
+
+def _labels(edge_label: Any, count: int, binary: bool) -> Tensor:
+    """Those of the links; beside binary negatives none is theirs, 0."""
+    labels = _of_links("edge_label", arguments.as_tensor("edge_label", edge_label), count)
+    least = float(labels.min()) if binary and labels.numel() else 1
+    if least < 0:
+        raise InvalidError(f"edge_label has {least:g}, and negatives have label 0; give labels of 0 or more")
+    return labels + 1 if least == 0 else labels
 
 
 def _of_links(name: str, values: Any, count: int) -> Any:
@@ -207,8 +236,11 @@ def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple
         if isinstance(given[name], str):  # an attribute's name, as hopfeed has it: stored whoever reads the rows
             attr = given[name]
             value = store.get(attr)
+            if value is None:
+                where = "data" if end is None else f"data[{end!r}]"
+                raise InvalidError(f"neg_sampling.{name} is {attr!r}, which {where} has not; give a tensor, or a node attribute")
         else:
-            value = torch.as_tensor(given[name])
+            value = arguments.as_tensor(f"neg_sampling.{name}", given[name])
             while attr in store:  # an attribute of the graph's own
                 attr += "_"
         if isinstance(value, Tensor):

@@ -37,6 +37,8 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
         input_time: int64 [S], the time of each seed.
         replace, subgraph_type, disjoint, temporal_strategy, time_attr, weight_attr, transform: as in PyG.
         batch_size, shuffle, drop_last, num_workers: as in torch's DataLoader; workers are hopfeed's processes.
+        split, node_type: in place of ``input_nodes``: the nodes of this split, of the only type that has it or of this one.
+            A graph in memory has train (``train_mask``), valid (``val_mask``) and test (``test_mask``).
         seed: of everything random: the same seed gives the same batches on every machine.
         edge_ids: batches have ``e_id``; False is cheaper.
         rank, world_size, distributed: share each epoch among trainers; ``distributed=True`` asks the process group, else
@@ -69,6 +71,8 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
         neighbor_sampler: Any = None,
         directed: bool = True,
         *,
+        split: str | None = None,
+        node_type: str | None = None,
         batch_size: int = 1,
         shuffle: bool = False,
         num_workers: int = 0,
@@ -87,14 +91,22 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
         if input_time is not None and time_attr is None:
             raise InvalidError("input_time is given and time_attr is not; name the attribute that tells times")
 
+        chosen = {"split": split, "node_type": node_type, "input_nodes": input_nodes}
+        arguments.refuse_both(chosen)
+
         def start_of(graph: Graph) -> dict[str, Any]:
-            number, seeds = arguments.seeds(input_nodes, graph.node_keys, graph.num_nodes)
+            if split is None:
+                number, seeds = arguments.seeds(input_nodes, graph.node_keys, graph.num_nodes)
+            else:
+                types = [name if key is None else key for name, key in zip(graph.node_names, graph.node_keys)]
+                number = arguments.split_number(chosen, types, graph.node_splits)
+                seeds = graph.split(number, split)
             start: dict[str, Any] = {"node_type": graph.node_names[number], **seeds}
             if input_time is not None:
                 start["seed_times"] = as_array("input_time", input_time, np.int64, 1)
-                count = len(seeds["seeds"]) if "seeds" in seeds else int(seeds["seed_mask"].sum())
+                count = graph.num_seeds(start)
                 if len(start["seed_times"]) != count:
-                    raise InvalidError(f"input_time has {len(start['seed_times'])} times; there are {count} input_nodes")
+                    raise InvalidError(f"input_time has {len(start['seed_times'])} times; there are {count} {'input_nodes' if split is None else 'seeds'}")
             return start
 
         options |= {"transform_sampler_output": transform_sampler_output, "neighbor_sampler": neighbor_sampler}

@@ -9,32 +9,59 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, Sampler, SequentialSampler, WeightedRandomSampler
 
 from hopfeed.errors import InvalidError, UnsupportedError
-from hopfeed.pyg.arguments import imbalanced_weights
+from hopfeed.loader import as_array
 
 Options = dict[str, Any]
+
+# Lightning's own samplers wrap another, or leave out what torch's pads; hopfeed does as much.
+_LIGHTNING = {"lightning", "pytorch_lightning", "lightning_fabric"}
 
 
 def options_of(sampler: Any, num_seeds: int) -> Options:
     """``shuffle``, and where the sampler says so ``seed_weights``, ``rank`` and ``world_size``.
 
     Raises:
-        UnsupportedError: a sampler of another kind. InvalidError: one of another number of seeds.
+        UnsupportedError: a sampler of another kind, or with an order of its own. InvalidError: one of another number of seeds.
     """
-    if isinstance(sampler, DistributedSampler):
+    if _is(sampler, DistributedSampler):
         return _distributed(sampler, num_seeds)
-    if isinstance(sampler, SequentialSampler):
+    if _is(sampler, SequentialSampler):
         _check_length(sampler.data_source, num_seeds)
         return {"shuffle": False}
-    if isinstance(sampler, RandomSampler) and not sampler.replacement and sampler.num_samples == num_seeds:
+    if _is(sampler, RandomSampler) and not sampler.replacement and sampler.num_samples == num_seeds:
         if sampler.generator is not None:
             raise UnsupportedError("sampler has a generator; the order comes from seed= (and the epoch), so that it is the same on every machine")
         return {"shuffle": True}
-    if isinstance(sampler, RandomSampler) and sampler.replacement and sampler.num_samples == num_seeds:
+    if _is(sampler, RandomSampler) and sampler.replacement and sampler.num_samples == num_seeds:
         return {"shuffle": True, "seed_weights": np.ones(num_seeds)}
-    return {"shuffle": True, "seed_weights": imbalanced_weights(sampler, num_seeds)}  # shuffle is of the draws
+    return {"shuffle": True, "seed_weights": _weights(sampler, num_seeds)}  # shuffle is of the draws
+
+
+def _is(sampler: Any, kind: type[Sampler[Any]]) -> bool:
+    """Whether it is one of torch's: no subclass that comes to other positions, or to another number of them."""
+    return isinstance(sampler, kind) and all(_is_torchs(sampler, kind, method) for method in ("__iter__", "__len__"))
+
+
+def _is_torchs(sampler: Any, kind: type[Sampler[Any]], method: str) -> bool:
+    owner = next(one for one in type(sampler).__mro__ if method in vars(one))
+    return owner is kind or owner.__module__.split(".")[0] in _LIGHTNING
+
+
+def _weights(sampler: Any, num_seeds: int) -> np.ndarray[Any, Any]:
+    """The weights of an ``ImbalancedSampler`` (or ``WeightedRandomSampler``), which hopfeed draws by itself."""
+    if not _is(sampler, WeightedRandomSampler) or not sampler.replacement or sampler.num_samples != num_seeds:
+        raise UnsupportedError(
+            f"sampler is {type(sampler).__name__}; hopfeed knows torch's own DistributedSampler, SequentialSampler, RandomSampler, "
+            f"ImbalancedSampler and WeightedRandomSampler with replacement, and as many draws as seeds ({num_seeds}), and no subclass that "
+            "iterates otherwise. For another order give input_nodes= in it, with shuffle=False"
+        )
+    array = as_array("sampler.weights", sampler.weights, np.float64, 1)
+    if len(array) != num_seeds:
+        raise InvalidError(f"sampler has {len(array)} weights; there are {num_seeds} seeds")
+    return array
 
 
 def of_batch_sampler(batch_sampler: Any) -> Options:

@@ -48,7 +48,7 @@ class Sampling(NoSampler):
     def __init__(self, loader: Any) -> None:
         given = loader.num_neighbors
         if not isinstance(given, NumNeighbors):
-            given = NumNeighbors(dict(given) if isinstance(given, Mapping) else [int(number) for number in given])
+            given = NumNeighbors(dict(given) if isinstance(given, Mapping) else [] if given is None else [int(number) for number in given])
         names = ("replace", "subgraph_type", "disjoint", "temporal_strategy", "time_attr", "weight_attr")
         self.__dict__.update({"num_neighbors": given, **{name: getattr(loader, name) for name in names}})
 
