@@ -224,7 +224,7 @@ def test_a_call_with_a_position_twice_has_a_row_for_each(data: Data) -> None:
 
 def test_walks_start_at_the_row_of_their_draw(data: Data) -> None:
     drawn = torch.tensor([4, 7, 4, 4])
-    (batch,) = NeighborLoader(data, [15, 10, 5], drawn, batch_size=4, sampler="walk", walk_length=3, walks_per_seed=2)
+    (batch,) = NeighborLoader(data, None, drawn, batch_size=4, sampler="walk", walk_length=3, walks_per_seed=2)
     assert batch.walks[:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     edges = as_sets(data.edge_index, torch.arange(N), torch.arange(N))
     for walk in batch.walks.tolist():

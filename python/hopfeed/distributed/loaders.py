@@ -213,7 +213,8 @@ class DistEdgeDataLoader(DistLoader):
         if "negatives" in options:
             from torch_geometric.sampler import NegativeSampling
 
-            options["neg_sampling"] = NegativeSampling(options.pop("negatives"), options.pop("amount"))
+            weights = {name: options.pop(name, None) for name in ("src_weight", "dst_weight")}
+            options["neg_sampling"] = NegativeSampling(options.pop("negatives"), options.pop("amount"), **weights)
         pairs = torch.from_numpy(self._pairs)
         return LinkNeighborLoader(**options, edge_label_index=(self._edge_type, pairs) if self._typed else pairs)
 
