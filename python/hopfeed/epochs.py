@@ -142,9 +142,17 @@ class EpochIterable(Generic[T]):
 
     def __len__(self) -> int:
         """Batches of a whole epoch for this rank."""
-        batch_size, world = int(self._options.get("batch_size", 1024)), int(self._options.get("world_size", 1))
-        seeds, round_size = self.num_seeds, batch_size * world
+        seeds, round_size = self.num_seeds, self._round_size
         return seeds // round_size if self._options.get("drop_last") else -(-seeds // round_size)
+
+    @property
+    def _round_size(self) -> int:
+        """Seeds of a full batch of each rank."""
+        return int(self._options.get("batch_size", 1024)) * int(self._options.get("world_size", 1))
+
+    def _has_batches_from(self, position: int) -> bool:
+        """Whether the epoch has any behind it: an incomplete round is none where it is dropped."""
+        return self.num_seeds - position >= (self._round_size if self._options.get("drop_last") else 1)
 
     @property
     def epoch(self) -> int:
@@ -193,7 +201,7 @@ class EpochIterable(Generic[T]):
         Batches that the loop has been given count as used. Of several iterators it is the one that gave the last batch.
         """
         epoch, position, place = self._next_epoch, self._resume_at, self._place
-        if place is not None and not place.finished and place.position < self.num_seeds:
+        if place is not None and not place.finished and self._has_batches_from(place.position):
             epoch, position = place.epoch, place.position
         return {"version": self._STATE_VERSION, "epoch": epoch, "position": position, "spec": self.spec}
 
@@ -213,6 +221,8 @@ class EpochIterable(Generic[T]):
         differing = _differences(state["spec"], self.spec)
         if differing:
             raise InvalidError(f"the state is of other batches than this loader's: {'; '.join(differing)}")
+        if 0 < position <= self.num_seeds and not self._has_batches_from(position):  # that epoch is over, for ranks of this number at least
+            epoch, position = epoch + 1, 0
         self._next_epoch, self._resume_at, self._place = epoch, position, None
 
     def close(self) -> None:

@@ -95,6 +95,32 @@ def test_an_iteration_goes_on_from_its_state_also_with_another_world_size(small:
         other.load_state_dict(state)
 
 
+@pytest.mark.parametrize(("world", "last"), [(1, 480), (2, 480), (3, 360)])
+def test_a_state_behind_the_last_batch_begins_the_next_epoch_though_a_rest_was_dropped(small: Path, world: int, last: int) -> None:
+    arguments = dict(fanouts=[2], batch_size=60, drop_last=True, num_workers=0, rank=0, world_size=world)
+    with hopfeed.Loader(small, **arguments) as loader:
+        batches = iter(loader)
+        for _ in range(len(loader) - 1):
+            next(batches)
+        before = loader.state_dict()
+        end = next(batches).digest()
+        state = loader.state_dict()
+        assert (before["epoch"], before["position"]) == (0, last - 60 * world) and (state["epoch"], state["position"]) == (1, 0)
+        del batches
+        following = digests(loader)
+        assert len(following) == len(loader)
+    for told in (state, state | {"epoch": 0, "position": last}):  # the second as older releases told it
+        with hopfeed.Loader(small, **arguments) as resumed:
+            resumed.load_state_dict(told)
+            assert digests(resumed) == following
+    with hopfeed.Loader(small, **arguments) as resumed:
+        resumed.load_state_dict(before)
+        assert digests(resumed) == [end] and digests(resumed) == following
+    with hopfeed.Loader(small, **(arguments | {"drop_last": False, "world_size": 1})) as resumed:  # here nothing is dropped
+        resumed.load_state_dict(state | {"epoch": 0, "position": last})
+        assert sum(len(batch.input_id) for batch in resumed) == 500 - last
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_iterators_are_independent(small: Path, workers: int) -> None:
     arguments = dict(fanouts=[2], batch_size=50, num_workers=workers)
