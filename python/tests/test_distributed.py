@@ -481,6 +481,7 @@ result = [lines(cut), lines(cut, batch_size=50 + rank), lines([small, cut][rank]
             (lambda g: hd.DistNodeDataLoader(g, [1], hd.NeighborSampler([2]), "cuda"), r"block.to\(device\)"),
             (lambda g: hd.DistNodeDataLoader(g, {"a": [1], "b": [2]}, hd.NeighborSampler([2])), "2 node types are given to one loader"),
             (lambda g: hd.DistNodeDataLoader(g, [1], hd.as_edge_prediction_sampler(hd.NeighborSampler([2]))), "give it to DistEdgeDataLoader"),
+            (lambda g: hd.DistNodeDataLoader(g, [1], hd.NeighborSampler([])), r"fanouts is \[\], and there is a block for each hop; give a number"),
             (lambda g: hd.DistEdgeDataLoader(g, [1, 2], hd.NeighborSampler([2])), r"eids is int64 \[2\]; give pairs of nodes"),
             (lambda g: hd.DistEdgeDataLoader(g, [[1], [2]], hd.NeighborSampler([2]), negative_sampler=5), "negative_sampler is 5"),
             (lambda g: hd.DistEdgeDataLoader(g, [[1], [2]], hd.NeighborSampler([2]), exclude=[7]), "exclude is"),
