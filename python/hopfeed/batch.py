@@ -120,13 +120,13 @@ class Batch:
         """A block (message flow graph) per hop, the input's first, over the arrays of this batch: nothing is copied.
 
         Raises:
-            InvalidError: the batch is not told hop by hop (an induced or bidirectional subgraph).
+            InvalidError: the batch is not told hop by hop (an induced or bidirectional subgraph), or has no hops.
         """
         nodes = {key: store for key, store in self._stores.items() if isinstance(key, str)}
         edges = {key: store for key, store in self._stores.items() if isinstance(key, tuple)}
         hops = {len(store["num_sampled_nodes"]) - 1 for store in nodes.values() if "num_sampled_nodes" in store}
         if len(hops) != 1 or hops == {0} or any("num_sampled_edges" not in store for store in edges.values()):
-            raise InvalidError("the batch is not told hop by hop (subgraph induced or bidirectional); it has no blocks")
+            raise InvalidError("the batch has no hops (fanouts is empty), or is not told hop by hop (subgraph induced or bidirectional); it has no blocks")
         (depth,) = hops
         return [_block(nodes, edges, hop) for hop in reversed(range(depth))]
 

@@ -159,7 +159,10 @@ def from_pyg(
     Raises:
         InvalidError: the folder exists, or the graph cannot be stored; the message says what and where.
     """
-    _write(plan(data, weight=weight, time_attr=time), folder, overwrite=overwrite, temporary=False, progress=progress)
+    try:
+        _write(plan(data, weight=weight, time_attr=time), folder, overwrite=overwrite, temporary=False, progress=progress)
+    except InvalidError as error:
+        raise InvalidError(str(error).replace("pass --overwrite", "pass overwrite=True")) from None
     made = Dataset(folder)
     nodes, edges = map(made.num_nodes, made.node_types), map(made.num_edges, made.edge_types)
     return {"nodes": sum(nodes), "edges": sum(edges), "fingerprint": made.fingerprint}

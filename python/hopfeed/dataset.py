@@ -18,6 +18,15 @@ from hopfeed.errors import CorruptError, InvalidError, NotFoundError, Unsupporte
 Array = np.ndarray[Any, Any]
 
 
+def folder_of(argument: str, given: Any) -> str:
+    """The path that an argument gives. Raises ``InvalidError`` naming the argument for what is none, a graph of PyG say."""
+    if isinstance(given, (str, os.PathLike)):
+        return str(os.fspath(given))
+    made = ": hopfeed.from_pyg(data, folder) makes one, and the loaders of hopfeed.pyg take the graph itself"
+    of_pyg = type(given).__module__.startswith("torch_geometric.")
+    raise InvalidError(f"{argument} is a {type(given).__name__}; give the path of a dataset's folder{made if of_pyg else ''}")
+
+
 class Dataset:
     """What ``hopfeed-partition`` has made.
 
@@ -28,11 +37,11 @@ class Dataset:
         folder: the dataset's folder.
 
     Raises:
-        NotFoundError: it is no dataset folder; CorruptError: its ``meta.json`` cannot be read.
+        InvalidError: it is no path. NotFoundError: it is no dataset folder; CorruptError: its ``meta.json`` cannot be read.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(folder_of("folder", folder))
         path = self.folder / "meta.json"
         try:
             self.meta: dict[str, Any] = json.loads(path.read_text())

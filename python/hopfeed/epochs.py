@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -142,9 +143,17 @@ class EpochIterable(Generic[T]):
 
     def __len__(self) -> int:
         """Batches of a whole epoch for this rank."""
-        batch_size, world = int(self._options.get("batch_size", 1024)), int(self._options.get("world_size", 1))
-        seeds, round_size = self.num_seeds, batch_size * world
+        seeds, round_size = self.num_seeds, self._round_size
         return seeds // round_size if self._options.get("drop_last") else -(-seeds // round_size)
+
+    @property
+    def _round_size(self) -> int:
+        """Seeds of a full batch of each rank."""
+        return int(self._options.get("batch_size", 1024)) * int(self._options.get("world_size", 1))
+
+    def _has_batches_from(self, position: int) -> bool:
+        """Whether the epoch has any behind it: an incomplete round is none where it is dropped."""
+        return self.num_seeds - position >= (self._round_size if self._options.get("drop_last") else 1)
 
     @property
     def epoch(self) -> int:
@@ -193,7 +202,7 @@ class EpochIterable(Generic[T]):
         Batches that the loop has been given count as used. Of several iterators it is the one that gave the last batch.
         """
         epoch, position, place = self._next_epoch, self._resume_at, self._place
-        if place is not None and not place.finished and place.position < self.num_seeds:
+        if place is not None and not place.finished and self._has_batches_from(place.position):
             epoch, position = place.epoch, place.position
         return {"version": self._STATE_VERSION, "epoch": epoch, "position": position, "spec": self.spec}
 
@@ -213,6 +222,8 @@ class EpochIterable(Generic[T]):
         differing = _differences(state["spec"], self.spec)
         if differing:
             raise InvalidError(f"the state is of other batches than this loader's: {'; '.join(differing)}")
+        if 0 < position <= self.num_seeds and not self._has_batches_from(position):  # that epoch is over, for ranks of this number at least
+            epoch, position = epoch + 1, 0
         self._next_epoch, self._resume_at, self._place = epoch, position, None
 
     def close(self) -> None:
@@ -254,17 +265,40 @@ class _Place:
 
 
 class _Batches(Iterator[T]):
-    """The rest of an epoch. No generator, since what is raised within one ends it: here the iteration can go on."""
+    """The rest of an epoch, for any number of threads. No generator, since what is raised within one ends it: here the iteration can
+    go on."""
 
     def __init__(self, loader: EpochIterable[T], stream: _core.Stream, place: _Place, convert: Callable[[_core.Batch], T]) -> None:
         self._loader, self.place, self._convert = loader, place, convert
         self.stream: _core.Stream | None = stream  # None: it has finished
+        # Whose turn it is. ``for _ in turns`` takes the lock and ``for _ in ends`` gives it back, each once: unlike a call, and the end
+        # of a ``with``, a step of ``for`` looks for no signals. So nothing is raised while the lock is taken and no ``try`` is entered,
+        # nor behind its end, where the batch counts as given. Who waits for the lock does hear of signals.
+        lock = threading.RLock()
+        self._turns, self._ends = iter(lock.acquire, None), iter(lock.release, True)
 
     def __next__(self) -> T:
+        if self.stream is None:
+            raise StopIteration
+        self._loader.stream  # raises where the loader is closed, or this is a fork, whose lock a thread may have that is not there
+        for _ in self._turns:
+            try:
+                made, after = self._next_made()
+                # int() is the last call: there Python looks for signals. After it the batch counts as given, and is the caller's at once.
+                after = int(after)
+            except BaseException:
+                for _ in self._ends:
+                    raise
+            self.place.position, self.place.begun = after, True
+            for _ in self._ends:
+                return made
+        raise AssertionError("each turn ends with a batch or an exception")
+
+    def _next_made(self) -> tuple[T, int]:
+        """The next batch as the caller wants it, and the position behind it. Raises ``StopIteration`` where there is none."""
         loader, stream, place = self._loader, self.stream, self.place
         if stream is None:
             raise StopIteration
-        loader.stream  # raises where the loader is closed, or this is a fork
         if not place.begun and place.epoch != (epoch := loader._epoch_now(place.epoch)):
             stream.begin_epoch(epoch)
             place.epoch, place.position, loader._next_epoch = epoch, 0, epoch + 1
@@ -276,10 +310,7 @@ class _Batches(Iterator[T]):
             raise StopIteration
         if loader._place is not place:
             loader._place = place
-        # int() is the last call: there Python looks for signals. After it the batch counts as given, and is the caller's at once.
-        after = int(stream.next_position)
-        place.position, place.begun = after, True
-        return made[0]
+        return made[0], stream.next_position
 
     def _make(self, stream: _core.Stream) -> tuple[T] | None:
         """The next batch as the caller wants it; None where there is none. What a transform raises leaves its batch out."""
@@ -291,7 +322,7 @@ class _Batches(Iterator[T]):
             warnings.warn(
                 "so many batches are held that this one was copied, as the following ones will be; drop them, or raise "
                 "num_slots and channel_size",
-                stacklevel=3,
+                stacklevel=4,
             )
         try:
             return (self._convert(batch),)

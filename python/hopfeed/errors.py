@@ -75,6 +75,8 @@ class UnsupportedError(Error, NotImplementedError):
     code = "unsupported"
 
 
+_INPUT = (InvalidError, NotFoundError, CorruptError, VersionError, UnsupportedError)
+
 _CLASSES = {
     kind.code: kind
     for kind in (
@@ -96,3 +98,8 @@ _CLASSES = {
 def class_of(code: str) -> type[Error]:
     """The class of a code (:attr:`Error.code`); ``Error`` for one that is unknown."""
     return _CLASSES.get(code, Error)
+
+
+def exit_code(error: Error) -> int:
+    """That of a program which ends with it, as C++ has it: 2 for input that cannot be served, 1 for anything else."""
+    return 2 if isinstance(error, _INPUT) else 1

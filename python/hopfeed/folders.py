@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import json
 import os
 import shutil
 import socket
@@ -11,6 +12,7 @@ import stat
 import sys
 import tempfile
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -168,8 +170,17 @@ class CachedFolder:
         self._end = weakref.finalize(self, os.close, lock)
 
 
+def _is_whole(folder: Path) -> bool:
+    """Whether a dataset is there, with all its files as long as they were made."""
+    try:
+        meta = json.loads((folder / "meta.json").read_text())
+        return all((folder / name).stat().st_size == told["bytes"] for name, told in meta["files"].items())
+    except (OSError, ValueError, RecursionError, TypeError, LookupError, AttributeError):
+        return False
+
+
 def cached_folder(cache: Path, name: str, make: Callable[[Path], object], *, limit: int, deadline: float) -> CachedFolder:
-    """The cache's folder of a name; ``make`` makes it where it is not there, in one process while the others wait.
+    """The cache's dataset of a name; ``make`` makes it where it is not there or damaged, in one process while the others wait.
 
     Args:
         limit: bytes that the cache may have; what was used longest ago goes first, what is in use stays.
@@ -183,12 +194,15 @@ def cached_folder(cache: Path, name: str, make: Callable[[Path], object], *, lim
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         while True:
-            if not (folder / "meta.json").exists():
+            if not _is_whole(folder):
                 with _exclusive(lock, path, deadline):
-                    if not (folder / "meta.json").exists():  # nobody made it while we waited
+                    if not _is_whole(folder):  # nobody made it while we waited
+                        if folder.exists():
+                            warnings.warn(f"{folder}, which is of the cache, is damaged, and is made anew", stacklevel=2)
+                            shutil.rmtree(folder)
                         make(folder)
             _wait_for(lock, fcntl.LOCK_SH, path, deadline)
-            if (folder / "meta.json").exists():
+            if _is_whole(folder):
                 break
             fcntl.flock(lock, fcntl.LOCK_UN)  # evicted in between
         os.utime(path)

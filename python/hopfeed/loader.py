@@ -11,6 +11,7 @@ import numpy as np
 
 from hopfeed import _core, keyed
 from hopfeed.batch import Batch, EdgeType, _Names
+from hopfeed.dataset import folder_of
 from hopfeed.epochs import EpochIterable
 from hopfeed.errors import InvalidError
 from hopfeed.keywords import documented, signed
@@ -118,7 +119,7 @@ def loader_options(
     if (rank is None) != (world_size is None):
         raise InvalidError("rank and world_size go together; give both or leave both out")
     return {
-        "dataset": None if dataset is None else os.fspath(dataset),
+        "dataset": None if dataset is None else folder_of("dataset", dataset),
         "servers": None if servers is None else list(servers),
         "edge_fanouts": None
         if edge_fanouts is None

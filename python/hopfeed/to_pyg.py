@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hopfeed.dataset import Dataset
+from hopfeed.dataset import Dataset, folder_of
 from hopfeed.version import explain_missing
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def to_pyg(dataset: Dataset | str | os.PathLike[str]) -> Data | HeteroData:
         raise explain_missing(error, "hopfeed.to_pyg", "torch torch-geometric") from None
 
     if not isinstance(dataset, Dataset):
-        dataset = Dataset(dataset)
+        dataset = Dataset(folder_of("dataset", dataset))
     typed = len(dataset.node_types) > 1 or len(dataset.edge_types) > 1
     data = HeteroData() if typed else Data()
     for node_type in dataset.node_types:

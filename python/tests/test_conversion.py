@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +22,8 @@ pytest.importorskip("torch_geometric", reason="torch_geometric is not installed"
 from torch_geometric.data import Data, HeteroData  # noqa: E402
 
 import hopfeed  # noqa: E402
+import hopfeed.distributed  # noqa: E402
+import hopfeed.torch  # noqa: E402
 from hopfeed import conversion  # noqa: E402
 from hopfeed.pyg import NeighborLoader  # noqa: E402
 
@@ -40,9 +46,28 @@ def test_a_graph_comes_back_as_it_was(tmp_path: Path) -> None:
         assert torch.equal(back[name], data[name])
     dataset = hopfeed.Dataset(tmp_path / "one")
     assert dataset.num_classes() == 3 and (dataset.split("train") == np.arange(0, 50, 2)).all()
-    with pytest.raises(hopfeed.Error, match="exists"):
+    with pytest.raises(hopfeed.InvalidError, match="one exists; choose another folder or pass overwrite=True$"):
         hopfeed.from_pyg(data, tmp_path / "one")
+    hopfeed.from_pyg(data, tmp_path / "one", overwrite=True)
     assert os.listdir(tmp_path) == ["one"]
+
+
+@pytest.mark.parametrize(
+    "argument, call",
+    [
+        ("dataset", hopfeed.Loader),
+        ("dataset", hopfeed.torch.Loader),
+        ("dataset", hopfeed.to_pyg),
+        ("folder", hopfeed.Dataset),
+        ("data", lambda data: hopfeed.infer([], data)),
+        ("data", lambda data: hopfeed.distributed.initialize(data=data)),
+    ],
+)
+def test_a_graph_in_memory_where_a_folder_is_wanted_is_one_line(argument: str, call: Callable[[Any], object]) -> None:
+    for given, name, more in ((graph(), "Data", ": hopfeed.from_pyg(data, folder) makes one, and the loaders of hopfeed.pyg take the graph itself"), (5, "int", "")):
+        with pytest.raises(hopfeed.InvalidError) as raised:
+            call(given)
+        assert str(raised.value) == f"{argument} is a {name}; give the path of a dataset's folder{more}"
 
 
 def test_types_keep_their_names_and_reverses_are_known(tmp_path: Path) -> None:
@@ -68,13 +93,31 @@ def test_a_cache_makes_a_folder_once_and_loaders_share_it(tmp_path: Path) -> Non
     assert os.stat(tmp_path / made[0] / "meta.json").st_ino == before.st_ino
 
 
+@pytest.mark.parametrize("damaged", ["meta.json", "part-0000/nodes/node/x.npy"])
+@pytest.mark.parametrize("size", [None, 0, 10])
+def test_what_is_damaged_in_the_cache_is_made_anew(tmp_path: Path, damaged: str, size: int | None) -> None:
+    data = graph()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NeighborLoader(data, [2], batch_size=10, num_workers=0, cache_dir=tmp_path).close()
+        gc.collect()
+        NeighborLoader(data, [2], batch_size=10, num_workers=0, cache_dir=tmp_path).close()
+    gc.collect()
+    (entry,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    if size is None:
+        (entry / damaged).unlink()
+    else:
+        os.truncate(entry / damaged, size)
+    with pytest.warns(UserWarning, match=f"{entry}, which is of the cache, is damaged, and is made anew"):
+        loader = NeighborLoader(data, [2], batch_size=10, num_workers=0, cache_dir=tmp_path)
+    assert all(torch.equal(batch.x, data.x[batch.n_id]) for batch in loader)
+
+
 def test_the_cache_is_bounded_and_keeps_what_is_in_use(tmp_path: Path) -> None:
     held = NeighborLoader(graph(seed=0), [2], cache_dir=tmp_path)
     dropped = NeighborLoader(graph(seed=1), [2], cache_dir=tmp_path)
     dropped.close()
     del dropped
-    import gc
-
     gc.collect()
     last = NeighborLoader(graph(seed=2), [2], cache_dir=tmp_path, cache_limit=1)
     assert len(list(tmp_path.glob("*/meta.json"))) == 2

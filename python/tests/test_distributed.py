@@ -196,6 +196,24 @@ class TestGraph:
         with pytest.raises(hopfeed.NotFoundError, match="split-links makes splits"):
             g.edges["liked"].data["test_mask"]
 
+    def test_a_mask_that_is_stored_as_an_attribute_too_is_the_split(self, tmp_path: Path) -> None:
+        data = pytest.importorskip("torch_geometric.data").HeteroData()
+        data["user"].x = torch.arange(20.0).view(20, 1)
+        data["user"].train_mask = torch.arange(20) % 2 == 0
+        data["user", "likes", "item"].edge_index = torch.stack([torch.arange(60) % 20, torch.arange(60) % 7])
+        data["user", "likes", "item"].train_mask = torch.ones(60, dtype=torch.bool)
+        data["item"].num_nodes = 7
+        hopfeed.from_pyg(data, tmp_path / "made")
+        partition("split-links", tmp_path / "made", tmp_path / "data", "--edge-types", "likes", "--num-val", 5, "--num-test", 5)
+        hd.initialize(data=tmp_path / "data")
+        g = hd.DistGraph()
+        of_users, of_likes = g.nodes["user"].data, g.edges["likes"].data
+        mask = of_users["train_mask"]
+        assert mask.ids().tolist() == list(range(0, 20, 2)) and mask[[0, 1]].tolist() == [True, False]
+        assert of_users.keys() == ["x", "train_mask"]
+        assert hd.node_split(mask, g.get_partition_book()).tolist() == list(range(0, 20, 2))
+        assert of_likes["train_mask"].pairs().shape[0] == 2 and "train_mask" in of_likes
+
     @pytest.mark.parametrize("place", ["alone", "servers"])
     def test_what_is_no_node_is_one_line(self, two: Machines, place: str) -> None:
         hd.initialize(**two.places()[place])
@@ -463,6 +481,7 @@ result = [lines(cut), lines(cut, batch_size=50 + rank), lines([small, cut][rank]
             (lambda g: hd.DistNodeDataLoader(g, [1], hd.NeighborSampler([2]), "cuda"), r"block.to\(device\)"),
             (lambda g: hd.DistNodeDataLoader(g, {"a": [1], "b": [2]}, hd.NeighborSampler([2])), "2 node types are given to one loader"),
             (lambda g: hd.DistNodeDataLoader(g, [1], hd.as_edge_prediction_sampler(hd.NeighborSampler([2]))), "give it to DistEdgeDataLoader"),
+            (lambda g: hd.DistNodeDataLoader(g, [1], hd.NeighborSampler([])), r"fanouts is \[\], and there is a block for each hop; give a number"),
             (lambda g: hd.DistEdgeDataLoader(g, [1, 2], hd.NeighborSampler([2])), r"eids is int64 \[2\]; give pairs of nodes"),
             (lambda g: hd.DistEdgeDataLoader(g, [[1], [2]], hd.NeighborSampler([2]), negative_sampler=5), "negative_sampler is 5"),
             (lambda g: hd.DistEdgeDataLoader(g, [[1], [2]], hd.NeighborSampler([2]), exclude=[7]), "exclude is"),

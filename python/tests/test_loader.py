@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import random
+import signal
 import subprocess
 import sys
+import threading
+import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +20,7 @@ import numpy as np
 import pytest
 
 import hopfeed
-from hopfeed import keywords
+from hopfeed import epochs, keywords
 
 
 def digests(loader: hopfeed.Loader) -> list[int]:
@@ -93,6 +99,32 @@ def test_an_iteration_goes_on_from_its_state_also_with_another_world_size(small:
     assert both == rest
     with hopfeed.Loader(small, **(arguments | {"seed": 4})) as other, pytest.raises(hopfeed.InvalidError, match="seed is"):
         other.load_state_dict(state)
+
+
+@pytest.mark.parametrize(("world", "last"), [(1, 480), (2, 480), (3, 360)])
+def test_a_state_behind_the_last_batch_begins_the_next_epoch_though_a_rest_was_dropped(small: Path, world: int, last: int) -> None:
+    arguments = dict(fanouts=[2], batch_size=60, drop_last=True, num_workers=0, rank=0, world_size=world)
+    with hopfeed.Loader(small, **arguments) as loader:
+        batches = iter(loader)
+        for _ in range(len(loader) - 1):
+            next(batches)
+        before = loader.state_dict()
+        end = next(batches).digest()
+        state = loader.state_dict()
+        assert (before["epoch"], before["position"]) == (0, last - 60 * world) and (state["epoch"], state["position"]) == (1, 0)
+        del batches
+        following = digests(loader)
+        assert len(following) == len(loader)
+    for told in (state, state | {"epoch": 0, "position": last}):  # the second as older releases told it
+        with hopfeed.Loader(small, **arguments) as resumed:
+            resumed.load_state_dict(told)
+            assert digests(resumed) == following
+    with hopfeed.Loader(small, **arguments) as resumed:
+        resumed.load_state_dict(before)
+        assert digests(resumed) == [end] and digests(resumed) == following
+    with hopfeed.Loader(small, **(arguments | {"drop_last": False, "world_size": 1})) as resumed:  # here nothing is dropped
+        resumed.load_state_dict(state | {"epoch": 0, "position": last})
+        assert sum(len(batch.input_id) for batch in resumed) == 500 - last
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -200,6 +232,110 @@ def test_a_batch_that_an_interrupt_kept_back_is_given_again(small: Path) -> None
         with pytest.raises(ValueError, match="of the transform"):
             next(batches)
         assert loader.state_dict()["position"] == 50 and list(batches) == expected[1:]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_threads_that_share_an_iterator_get_each_batch_once(small: Path, workers: int, interrupted: bool) -> None:
+    """A KeyboardInterrupt anywhere within next() loses none, and none comes twice."""
+    next_of_iterators = epochs._Batches.__next__.__code__
+    interrupts = [0]
+
+    def interrupt(_: int, frame: Any) -> None:
+        within = frame
+        while within is not None and within.f_code is not next_of_iterators:
+            within = within.f_back
+        if within is not None:
+            interrupts[0] += 1
+            raise KeyboardInterrupt
+
+    def pull(batches: Any, got: list[int]) -> None:
+        while True:
+            if interrupted and threading.current_thread() is threading.main_thread():
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 3e-4))
+            try:
+                got.append(next(batches).key)
+            except KeyboardInterrupt:
+                continue
+            except StopIteration:
+                return
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with hopfeed.Loader(small, fanouts=[2], batch_size=2, num_workers=workers) as loader:
+            for epoch in range(5):
+                batches = iter(loader)
+                got: list[list[int]] = [[], [], []]
+                others = [threading.Thread(target=pull, args=(batches, each)) for each in got[1:]]
+                for other in others:
+                    other.start()
+                pull(batches, got[0])
+                for other in others:
+                    other.join()
+                counts = Counter(key for each in got for key in each)
+                assert len(counts) == len(loader) == 250 and set(counts.values()) == {1}
+                assert loader.state_dict()["epoch"] == epoch + 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert (interrupts[0] > 0) == interrupted
+
+
+class Stuck(hopfeed.Loader):
+    """Its first batch is not given before ``go`` is set."""
+
+    begun: threading.Event
+    go: threading.Event
+
+    def _convert(self, batch: Any) -> Any:
+        self.begun.set()
+        assert self.go.wait(60)
+        return super()._convert(batch)
+
+
+def test_who_waits_for_another_thread_hears_of_an_interrupt(small: Path) -> None:
+    Stuck.begun, Stuck.go, got = threading.Event(), threading.Event(), []
+    with Stuck(small, fanouts=[2], batch_size=50, num_workers=0) as loader:
+        batches = iter(loader)
+        other = threading.Thread(target=lambda: got.append(next(batches)))
+        other.start()
+        assert Stuck.begun.wait(60)
+        watch = threading.Timer(0.2, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+        watch.start()
+        with pytest.raises(KeyboardInterrupt):
+            next(batches)
+        watch.join()
+        Stuck.go.set()
+        got += list(batches)
+        other.join()
+        assert sorted(seed for batch in got for seed in batch.input_id) == list(range(500))
+
+
+def test_a_fork_while_another_thread_makes_a_batch_is_refused_one(small: Path) -> None:
+    Stuck.begun, Stuck.go = threading.Event(), threading.Event()
+    with Stuck(small, fanouts=[2], batch_size=50, num_workers=0) as loader:
+        batches = iter(loader)
+        other = threading.Thread(target=lambda: next(batches))
+        other.start()
+        assert Stuck.begun.wait(60)
+        child = os.fork()
+        if child == 0:
+            try:
+                next(batches)
+            except hopfeed.InvalidError:
+                os._exit(0)
+            finally:
+                os._exit(1)
+        status, deadline = (0, 0), time.monotonic() + 30
+        while status[0] == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+            status = os.waitpid(child, os.WNOHANG)
+        if status[0] == 0:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        Stuck.go.set()
+        other.join()
+    assert status == (child, 0)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -22,7 +22,7 @@ pytest.importorskip("yaml", reason="the extra [tables] is not installed")
 
 import hopfeed  # noqa: E402
 from conftest import partition as tool  # noqa: E402
-from hopfeed import CorruptError, InputOutputError, InvalidError, NotFoundError, import_chunked, import_graphbolt, import_snap  # noqa: E402
+from hopfeed import CorruptError, InvalidError, NotFoundError, import_chunked, import_graphbolt, import_snap  # noqa: E402
 from hopfeed.tables.doors import arrays as foreign  # noqa: E402
 from made_folders import Graph, made_graph, save, sizes_of, write_chunked, write_graphbolt, write_metadata  # noqa: E402
 from tables_oracle import EdgeTable, NodeTable, arrays, key_hash  # noqa: E402
@@ -602,6 +602,26 @@ def test_texts_are_keys_too_and_comments_may_begin_otherwise(tmp_path: Path) -> 
     assert list(hopfeed.Dataset(tmp_path / "dataset").keys()[:]) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("between", [" ", "\t", ","])
+def test_quotes_are_of_texts_as_other_signs_are(tmp_path: Path, between: str) -> None:
+    src, dst = ['"1', "2", '3"', "5"], ["2", '"3"', "4", '"1']
+    (tmp_path / "e.txt").write_text("".join(f"{one}{between}{other}\n" for one, other in zip(src, dst)))
+    import_snap(tmp_path / "dataset", tmp_path / "e.txt")
+    equal_to_oracle(tmp_path / "dataset", arrays(nodes_of(src, dst), [EdgeTable("node", "to", "node", src, dst)]))
+    assert list(hopfeed.Dataset(tmp_path / "dataset").keys()[:]) == sorted({*src, *dst})
+
+
+@pytest.mark.parametrize(
+    "largest, whole",
+    [("9223372036854775807", True), ("-9223372036854775808", True), ("1234567890123456789", True), ("9223372036854775808", False), ("-9223372036854775809", False), ("-0", False), ("+1", False), ("01", False), ("1e3", False)],
+)  # fmt: skip
+def test_whole_numbers_that_int64_holds_are_numbers(tmp_path: Path, largest: str, whole: bool) -> None:
+    (tmp_path / "e.txt").write_text(f"1 2\n2 {largest}\n0 -7\n")
+    import_snap(tmp_path / "dataset", tmp_path / "e.txt")
+    texts = ["1", "2", largest, "0", "-7"]
+    assert list(hopfeed.Dataset(tmp_path / "dataset").keys()[:]) == sorted(map(int, texts) if whole else texts)
+
+
 @pytest.mark.parametrize(
     "written, options, line",
     [
@@ -630,8 +650,13 @@ def test_files_that_look_otherwise_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidError, match="b.txt has 2 columns with ',' between, and .*a.txt has 2 columns with tabs between; import files that look the same"):
         import_snap(tmp_path / "dataset", [tmp_path / "a.txt", tmp_path / "b.txt"])
     (tmp_path / "c.txt.gz").write_bytes(gzip.compress(b"1 2\n" * 99999)[:-30])
-    with pytest.raises(InputOutputError, match="Unexpected end of GZIP stream: .*c.txt.gz; nothing was made"):
+    with pytest.raises(CorruptError, match="Unexpected end of GZIP stream: .*c.txt.gz; it is no whole file, get it again"):
         import_snap(tmp_path / "dataset", tmp_path / "c.txt.gz")
+    damaged = bytearray(gzip.compress(b"".join(b"%d %d\n" % (i * 7919 % 100003, i) for i in range(9999))))
+    damaged[40] ^= 255  # of the first block's codes
+    (tmp_path / "d.txt.gz").write_bytes(damaged)
+    with pytest.raises(CorruptError, match="d.txt.gz is no whole file of gzip; get it again"):
+        import_snap(tmp_path / "dataset", tmp_path / "d.txt.gz")
 
 
 # the commands
@@ -657,13 +682,34 @@ def test_the_commands(tmp_path: Path, environment: dict[str, str]) -> None:
     done = run("snap", tmp_path / "snap", tmp_path / "snap.txt", "--undirected", "--dry-run", environment=environment)
     assert done.returncode == 0 and "edge type 'node__to__node': 600 edges of" in done.stdout and not (tmp_path / "snap").exists(), done
     done = run("graphbolt", tmp_path / "dataset", tmp_path / "none", environment=environment)
-    assert (done.returncode, done.stderr) == (1, f"hopfeed-partition import graphbolt: {tmp_path}/none/metadata.yaml is not there; give the folder that OnDiskDataset is given\n")
+    assert (done.returncode, done.stderr) == (2, f"hopfeed-partition import graphbolt: {tmp_path}/none/metadata.yaml is not there; give the folder that OnDiskDataset is given\n")
     done = run("csv", environment=environment)
     assert (done.returncode, done.stderr) == (2, "hopfeed-partition import: expected one of tables, graphbolt, chunked, snap, then its own words (--help tells them)\n")
     for name in ("tables", "graphbolt", "chunked", "snap"):
         script = f"import sys; sys.argv = ['hopfeed-partition', 'import', '{name}', '--help']; from hopfeed.programs import partition_main; partition_main()"
         done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and done.stdout.startswith(f"usage: hopfeed-partition import {name} "), done
+
+
+def test_the_exit_code_is_2_for_input_and_1_for_what_the_machine_refuses(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "nodes.csv").write_text("id\n1\n2\n3\n")
+    (tmp_path / "edges.csv").write_text("s,d\n1,2\n2,3\n")
+    (tmp_path / "ragged.csv").write_text("s,d\n1,2\n2,3,4\n")
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"s,d\n" + b"1,2\n" * 99999)[:-30])
+
+    def described(table: str) -> Path:
+        edge = {"src": "n", "rel": "to", "dst": "n", "table": table, "src_key": "s", "dst_key": "d"}
+        (tmp_path / f"{table}.json").write_text(json.dumps({"name": "t", "nodes": [{"name": "n", "table": "nodes.csv", "key": "id"}], "edges": [edge]}))
+        return tmp_path / f"{table}.json"
+
+    good = described("edges.csv")
+    for code, *words in (
+        (2, "tables", "none.json"), (2, "tables", described("none.csv")), (2, "tables", described("ragged.csv")), (2, "tables", described("cut.csv.gz")),
+        (2, "tables", good, "--assign", "none.csv"), (2, "tables", good, "--like", "none"), (2, "snap", "none.txt"), (2, "chunked", "none.json"),
+        (1, "tables", good, "--memory", "1000T"), (1, "tables", good, "--work", "/proc/none"),
+    ):  # fmt: skip
+        done = run(words[0], tmp_path / "dataset", *words[1:], environment=environment)
+        assert done.returncode == code and done.stderr.splitlines()[-1].startswith("hopfeed-partition import ") and not (tmp_path / "dataset").exists(), done
 
 
 def test_features_larger_than_the_memory_are_read_by_blocks(tmp_path: Path, environment: dict[str, str]) -> None:

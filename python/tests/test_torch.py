@@ -80,6 +80,7 @@ def test_blocks_are_prefixes(small: Path) -> None:
         assert outer.edges[edge].shape[1] == batch.edge_index.shape[1] > inner.edges[edge].shape[1]
         assert outer.src_ids["node"].data_ptr() == batch.n_id.data_ptr()
         assert len(outer.edge_ids[edge]) == outer.edges[edge].shape[1]
-    with hopfeed.torch.Loader(small, num_workers=0, subgraph="induced", **ARGUMENTS) as loader:
-        with pytest.raises(hopfeed.InvalidError, match="hop"):
-            next(iter(loader)).to_blocks()
+    for other, why in (({"subgraph": "induced"}, "not told hop by hop"), ({"fanouts": []}, "the batch has no hops")):
+        with hopfeed.torch.Loader(small, num_workers=0, **(ARGUMENTS | other)) as loader:
+            with pytest.raises(hopfeed.InvalidError, match=why):
+                next(iter(loader)).to_blocks()

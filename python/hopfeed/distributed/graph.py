@@ -15,8 +15,6 @@ from hopfeed.distributed.refused import OF_GRAPH, refuse
 from hopfeed.errors import NotFoundError, UnsupportedError
 from hopfeed.to_pyg import _MASK_OF_SPLIT
 
-_SPLIT_OF_MASK = {mask: split for split, mask in _MASK_OF_SPLIT.items()}
-
 
 class DistGraph:
     """A graph of a folder, of several machines' folders, or of servers, as :func:`initialize` was told.
@@ -138,13 +136,15 @@ class DistGraph:
 
 class NodeData:
     """``data[name]`` of a node type: an attribute's rows by id (:class:`NodeRows`), or a split (:class:`NodeMask`): ``train_mask``,
-    ``val_mask``, ``test_mask``, or another split's name with ``_mask``."""
+    ``val_mask``, ``test_mask``, or another split's name with ``_mask``. A mask that is an attribute too, as :func:`hopfeed.from_pyg`
+    stores it, is the split."""
 
     def __init__(self, nodes: Nodes, node_type: str | None) -> None:
         self._nodes, self._meta = nodes, nodes.node_meta(node_type)
+        self._splits = {_mask_of(split): split for split in self._meta["splits"]}
 
     def keys(self) -> list[str]:
-        return [attr["name"] for attr in self._meta["attrs"]] + [_mask_of(split) for split in self._meta["splits"]]
+        return [name for attr in self._meta["attrs"] if (name := attr["name"]) not in self._splits] + list(self._splits)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
@@ -153,11 +153,10 @@ class NodeData:
         return name in self.keys()
 
     def __getitem__(self, name: str) -> NodeRows | NodeMask:
-        attrs = [attr["name"] for attr in self._meta["attrs"]]
-        if name in attrs:
-            return NodeRows(self._nodes, self._meta, name)
+        if name in self._splits:
+            return NodeMask(self._nodes, self._meta, self._splits[name])
         if name in self.keys():
-            return NodeMask(self._nodes, self._meta, _split_of(name))
+            return NodeRows(self._nodes, self._meta, name)
         raise NotFoundError(f"node type '{self._meta['name']}' has no '{name}'; it has {self.keys()}")
 
     def __setitem__(self, name: str, _: Any) -> None:
@@ -208,9 +207,10 @@ class LinkData:
 
     def __init__(self, nodes: Nodes, edge_type: EdgeType | str | None) -> None:
         self._nodes, self._meta = nodes, nodes.edge_meta(edge_type)
+        self._splits = {_mask_of(split): split for split in self._meta.get("splits", {})}
 
     def keys(self) -> list[str]:
-        return [_mask_of(split) for split in self._meta.get("splits", {})]
+        return list(self._splits)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
@@ -219,12 +219,12 @@ class LinkData:
         return name in self.keys()
 
     def __getitem__(self, name: str) -> LinkMask:
+        if name in self._splits:
+            return LinkMask(self._nodes, self._meta, self._splits[name])
         if name in [attr["name"] for attr in self._meta["attrs"]]:
             raise UnsupportedError(f"edata['{name}'] cannot be read by edge; give the loader edge_attrs=['{name}'], and blocks have it in edata")
-        if name not in self.keys():
-            kind = "__".join((self._meta["src"], self._meta["rel"], self._meta["dst"]))
-            raise NotFoundError(f"edge type '{kind}' has no '{name}'; it has {self.keys()} (hopfeed-partition split-links makes splits)")
-        return LinkMask(self._nodes, self._meta, _split_of(name))
+        kind = "__".join((self._meta["src"], self._meta["rel"], self._meta["dst"]))
+        raise NotFoundError(f"edge type '{kind}' has no '{name}'; it has {self.keys()} (hopfeed-partition split-links makes splits)")
 
 
 class LinkMask:
@@ -267,7 +267,3 @@ class _Data:
 
 def _mask_of(split: str) -> str:
     return _MASK_OF_SPLIT.get(split, f"{split}_mask")
-
-
-def _split_of(mask: str) -> str:
-    return _SPLIT_OF_MASK.get(mask, mask.removesuffix("_mask"))

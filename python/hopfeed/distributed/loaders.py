@@ -38,10 +38,14 @@ class DistLoader:
         InvalidError: where an epoch begins and ``shuffle`` is on: another rank has another graph, cut or options, which it names.
     """
 
+    _as_pyg: bool
+
     def __init__(self, g: DistGraph, device: Any, options: dict[str, Any]) -> None:
         if device is not None and str(device) != "cpu":
             raise UnsupportedError(f"device is {device!r}, and batches lie in the host's memory; move them: block.to(device), of PyG batch.to(device)")
         options = _without_dgls(options)
+        if not self._as_pyg and options["fanouts"] == []:
+            raise InvalidError("fanouts is [], and there is a block for each hop; give a number of neighbours for each, or as_pyg=True")
         place = g._nodes.place
         if place.servers:
             options = {name: value for name, value in options.items() if name not in _HERE_ONLY}

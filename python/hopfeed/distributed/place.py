@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import hopfeed.state
+from hopfeed.dataset import folder_of
 from hopfeed.errors import InvalidError, UnsupportedError
 from hopfeed.ranks import process_group, this_rank
 from hopfeed.tool import PathLike
@@ -133,7 +134,7 @@ def initialize(
     if peers and not data:
         raise InvalidError("peers is given without data: they answer for the partitions that this host lacks; give data= too, or servers= alone")
     place = Place(
-        data=None if not data else os.fspath(data),
+        data=folder_of("data", data) if data else None,
         peers=_addresses("peers", peers),
         servers=_addresses("servers", servers),
         token_file=_path(token_file or told.get("HOPFEED_TOKEN_FILE")),

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hopfeed.errors import CorruptError, Error, InvalidError, NotFoundError, UnsupportedError, VersionError
+from hopfeed.errors import Error, exit_code
 from hopfeed.results.folder import Files
 from hopfeed.results.parquet import is_possible, to_parquet
 
 PROGRAM = "hopfeed.results"
-_REFUSED, _FAILED = 2, 1  # exit codes: input that cannot be served; anything else
-_INPUT = (InvalidError, NotFoundError, CorruptError, VersionError, UnsupportedError)
+_FAILED = 1  # exit code
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -29,7 +28,7 @@ def main(words: Sequence[str] | None = None) -> int:
             _to_parquet(Path(given.folder), given.lines, given.json)
     except Error as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
-        return _REFUSED if isinstance(error, _INPUT) else _FAILED
+        return exit_code(error)
     except OSError as error:
         print(f"{PROGRAM}: {error.filename or ''}: {error.strerror}", file=sys.stderr)
         return _FAILED

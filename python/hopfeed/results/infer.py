@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from hopfeed.dataset import Dataset
+from hopfeed.dataset import Dataset, folder_of
 from hopfeed.errors import InvalidError, NoSpaceError, NotFoundError, UnsupportedError
 from hopfeed.folders import TemporaryFolder
 from hopfeed.results.folder import LOCK, MANIFEST, WORK, Files, lock, read_json
@@ -101,7 +101,7 @@ def infer(
         overwrite=overwrite, check_finite=check_finite, progress=progress, layers=_folder("results", results),
         peers={name: value for name, value in peers.items() if value is not None},
     )  # fmt: skip
-    dataset = data if isinstance(data, Dataset) else Dataset(data)
+    dataset = data if isinstance(data, Dataset) else Dataset(folder_of("data", data))
     if out is not None:
         return _into(Path(out), None if work is None else Path(work), layers, dataset, options)
     if options.peers:

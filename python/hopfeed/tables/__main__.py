@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hopfeed.errors import Error, InvalidError
+from hopfeed.errors import Error, InvalidError, exit_code
 from hopfeed.tables.doors import DOORS
 from hopfeed.tables.importing import import_tables, infer_description, say_on_stderr
 from hopfeed.tables.options import PROGRAM, arguments, pair, parser
@@ -35,7 +35,7 @@ def main(words: Sequence[str] | None = None) -> int:
             write_whole(Path(given.json), json.dumps(told, indent=1) + "\n")
     except Error as error:
         print(f"{program}: {error}", file=sys.stderr)
-        return _REFUSED if isinstance(error, InvalidError) else _FAILED
+        return exit_code(error)
     except OSError as error:
         print(f"{program}: {error.filename or ''}: {error.strerror}", file=sys.stderr)
         return _FAILED

@@ -29,6 +29,7 @@ class Table:
         null: texts that are no value in CSV, beside the empty one.
         columns: of CSV, all that there are by name, and their types; empty: the type that all values have.
         comment: what a line of CSV begins with that is left out.
+        quoted: fields of CSV may stand in ``"``; without, that sign is one as any other.
         once: text is parsed once, and kept as Parquet in a stage.
         made: what makes the table, where it is none yet; ``paths`` are what that is made of.
     """
@@ -41,6 +42,7 @@ class Table:
     null: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     comment: str = ""
+    quoted: bool = True
     once: bool = False
     made: Made | None = None
 

@@ -206,6 +206,8 @@ def _translated(error: Exception, of: str) -> Error:
         return NoSpaceError(f"{prefix}the disk is full ({line}); make room and run the same again, which goes on from here")
     if "Out of Memory" in text or isinstance(error, MemoryError):
         return NoSpaceError(f"{prefix}the memory does not suffice ({line}); give more with --memory, or run with fewer --threads")
+    if re.search(r"GZIP stream|Unknown frame descriptor|corruption detected|doesn't match checksum", text, re.IGNORECASE):
+        return CorruptError(f"{prefix}{line}; it is no whole file, get it again")
     if isinstance(error, (duckdb.IOException, OSError)) or re.search(r"AWS Error|HTTP Error|curlCode", text):
         return InputOutputError(f"{prefix}{line}; nothing was made, and the same command goes on when the tables can be read")
     if re.search(r"not valid UTF|invalid UTF|invalid unicode|not utf-?8 encoded|Invalid string encoding", text, re.IGNORECASE):

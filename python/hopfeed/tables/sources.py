@@ -208,7 +208,8 @@ class Sources:
 
     def _csv(self, table: Table, files: list[str], hive: bool, where: str) -> str:
         delimiter = table.delimiter or ("\t" if all(".tsv" in path.lower() for path in files) else ",")
-        told = {"delim": sql.text(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false" if table.header is False else "true", "skip": "0", "comment": sql.text(table.comment), "strict_mode": "true"}
+        quote = sql.text('"' if table.quoted else "")
+        told = {"delim": sql.text(delimiter), "quote": quote, "escape": quote, "header": "false" if table.header is False else "true", "skip": "0", "comment": sql.text(table.comment), "strict_mode": "true"}
         options = ", ".join(f"{name} = {value}" for name, value in told.items()) + f", hive_partitioning = {'true' if hive else 'false'}"
         if table.null:
             options += f", nullstr = {sql.texts(('', *table.null))}"
@@ -222,11 +223,11 @@ class Sources:
         return f"(SELECT * REPLACE ({made}) FROM {relation})" if whole else relation
 
     def _edge_list(self, table: Table, files: list[str], options: str, where: str) -> str:
-        """Columns with names, of which ``src`` and ``dst`` are keys of the same nodes: whole numbers where all of them are, else texts as
-        they are, without spaces around."""
+        """Columns with names, of which ``src`` and ``dst`` are keys of the same nodes: whole numbers where all of them are such as int64
+        holds and writes, else texts as they are, without spaces around."""
         self._check_comments(table, files, where)
         texts = ", ".join(f"{sql.text(column)}: 'VARCHAR'" for column in table.columns)
-        whole = " AND ".join(f"regexp_full_match(trim({end}), '0|-?[1-9][0-9]{{0,17}}')" for end in ("src", "dst"))
+        whole = " AND ".join(f"CAST(TRY_CAST(trim({end}) AS BIGINT) AS VARCHAR) IS NOT DISTINCT FROM trim({end})" for end in ("src", "dst"))
         numbers = self._engine.one(f"SELECT bool_and({whole}) FROM read_csv({sql.paths(files)}, {options}, auto_detect = false, columns = {{{texts}}})", of=where)[0]
         types = self._named_types(table, files, options, where) | {"src": "VARCHAR", "dst": "VARCHAR"}
         kinds = ", ".join(f"{sql.text(column)}: {sql.text(kind)}" for column, kind in types.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def described(
     if len(columns) != first.width:
         raise InvalidError(f"{files[0]} has {_shown(first)}, and {len(columns)} are named; say --columns {_guess(first.width)} (- leaves one out)")
     named = _named(columns)
-    table = Table(tuple(map(str, files)), "csv", delimiter=first.delimiter, header=first.header, columns=named, comment=comment, once=True)
+    table = Table(tuple(map(str, files)), "csv", delimiter=first.delimiter, header=first.header, columns=named, comment=comment, quoted=False, once=True)
     attributes = tuple(_attribute(one) for one in columns if one not in (*_ENDS, _SKIPPED))
     node, rel = checked(node, "--node", "node type"), checked(rel, "--rel", "type")
     times = tuple(one.name for one in attributes if one.role == "time")
@@ -91,7 +92,7 @@ def _first_lines(path: Path, comment: str) -> list[str]:
                     found.append(line.rstrip("\r\n"))
     except (FileNotFoundError, IsADirectoryError):
         raise NotFoundError(f"{path} is no file that is there") from None
-    except (gzip.BadGzipFile, EOFError):
+    except (gzip.BadGzipFile, EOFError, zlib.error):
         raise CorruptError(f"{path} is no whole file of gzip; get it again") from None
     return found
 
