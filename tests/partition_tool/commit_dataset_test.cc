@@ -1,5 +1,5 @@
-// What is at a dataset's place when it is finished: nothing is replaced unasked, whenever it has appeared, and
-// links stay.
+// What is at a dataset's place when it is finished: nothing is replaced unasked, whenever it has appeared,
+// and links stay.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ using testing::write_bytes;
 
 class CommitDataset : public ::testing::Test {
  protected:
-  /// Makes a ring of so many nodes at `target`; `meanwhile` is called when it has been written but for the end.
+  /// Makes a ring of so many nodes at `target`; `meanwhile` is called before its last step.
   template <class Meanwhile>
   void make(const fs::path& target, std::int64_t nodes, bool overwrite, const Meanwhile& meanwhile) {
     const RawGraph graph = testing::raw_graph_of(testing::ring_graph(nodes));
