@@ -270,6 +270,42 @@ TEST_F(InferenceProgram, BadInputIsOneLine_AndNothingLooksFinished) {
   EXPECT_FALSE(std::filesystem::exists(path("s/manifest.json")));
 }
 
+// A folder that a failed run had claimed would be refused to the next one.
+TEST_F(InferenceProgram, WhatFailsBeforeItHasWritten_LeavesNoFolder) {
+  train();
+  const auto expect_nothing_left = [&](const Words& command, const std::string& program,
+                                       const std::string& told) {
+    expect_refused(run_program(command), program, told);
+    EXPECT_FALSE(std::filesystem::exists(path("new"))) << told;
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path("empty")), {}), 0) << told;
+  };
+  std::filesystem::create_directory(path("empty"));
+  std::filesystem::create_directory(path("others"));
+  std::ofstream(path("others/letter")) << "none of ours";
+  const std::string write = "embeddings=" + text("new/deep/e") + ",scores=" + text("empty");
+  const std::string name = "node_classification";
+  expect_nothing_left(infer({"--write", write + ",classes=" + text("others")}), name, "has 'letter'");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path("others")), {}), 1);
+  Words slices = infer({"--write", write, "--memory", "100"});
+  const ProgramResult small = run_program(slices);
+  EXPECT_NE(small.status, 0) << small.output;
+  EXPECT_FALSE(std::filesystem::exists(path("new"))) << small.output;
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path("empty")), {}), 0) << small.output;
+
+  const testing::TypedGraph graph = testing::taste_graph();
+  testing::write_typed_dataset(path("tastes"), graph, testing::random_typed_cut(graph, 2, 1));
+  const Words links{program("link_prediction"), "--data", text("tastes")};
+  Words train = links, both = links;
+  for (const char* word : {"--edge-type", "listens", "--epochs", "1", "--no-baseline", "--out"})
+    train.emplace_back(word);
+  train.push_back(text("links"));
+  ASSERT_EQ(run_program(train).status, 0);
+  both.insert(both.end(), {"--infer", "--model", text("links/model.pt"), "--write", write});
+  expect_nothing_left(both, "link_prediction", "has no scores");
+  const ProgramResult whole = run_program(infer({"--write", write}));
+  EXPECT_EQ(whole.status, 0) << whole.output;
+}
+
 TEST_F(InferenceProgram, OptionsOfATrainingAreRefusedWhereNothingIsTrained) {
   train();
   const auto refused = [&](const Words& more, const std::string& what) {
