@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <system_error>
 
 #include "core/base/temporary_owner.h"
@@ -36,6 +37,12 @@ class ScoresInMemory final : public ResultSink {
 std::int64_t label(const AttrView& labels, int part, std::int64_t row) {
   return *reinterpret_cast<const std::int64_t*>(labels.parts[static_cast<std::size_t>(part)] +
                                                 row * labels.stride_bytes);
+}
+
+/// The class of a node's scores; none (-1), which is no node's, where one of them is NaN.
+std::int64_t class_of(const float* scores, std::int64_t count) {
+  const bool nan = std::any_of(scores, scores + count, [](float score) { return std::isnan(score); });
+  return nan ? -1 : std::max_element(scores, scores + count) - scores;
 }
 
 }  // namespace
@@ -87,7 +94,7 @@ void SplitAccuracies::take(const ResultRows& rows) {
     const std::int64_t wanted = label(labels_, rows.partition, rows.first + i);
     if (wanted < 0) continue;
     const float* const scores = rows.rows + i * rows.width;
-    const bool right = std::max_element(scores, scores + rows.width) - scores == wanted;
+    const bool right = class_of(scores, rows.width) == wanted;
     for (auto& [name, nodes] : nodes_) {
       if (!nodes[static_cast<std::size_t>(begin + i)]) continue;
       ++by_split_[name].total;
@@ -97,8 +104,12 @@ void SplitAccuracies::take(const ResultRows& rows) {
 }
 
 Accuracy accuracy(const torch::Tensor& logits, const torch::Tensor& labels) {
-  const torch::Tensor labelled = labels >= 0;
-  return {.correct = (logits.argmax(1) == labels).logical_and(labelled).sum().item<std::int64_t>(),
+  const torch::Tensor labelled = labels >= 0, classified = logits.isnan().any(1).logical_not();
+  return {.correct = (logits.argmax(1) == labels)
+                         .logical_and(labelled)
+                         .logical_and(classified)
+                         .sum()
+                         .item<std::int64_t>(),
           .total = labelled.sum().item<std::int64_t>()};
 }
 

@@ -53,7 +53,8 @@ class SplitAccuracies final : public ResultSink {
 /// a split of a node type.
 Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, const std::string& split,
                         int node_type = 0);
-/// Returns the accuracy of `logits` [n, classes] against `labels` [n]; -1 is no label.
+/// Returns the accuracy of `logits` [n, classes] against `labels` [n]; -1 is no label. Here as in all of
+/// these, scores with a NaN among them are of no class.
 Accuracy accuracy(const torch::Tensor& logits, const torch::Tensor& labels);
 
 /// A TemporaryLayers is a folder for layers in the system's temporary folder, removed at the end of its

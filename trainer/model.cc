@@ -83,11 +83,11 @@ torch::Tensor GraphSageImpl::forward(const BatchTensors& batch) {
                     " features that the model was made for");
   const torch::Dtype dtype = parameters().front().scalar_type();
   if (options_.hops == 0) return perceptron(batch.x.narrow(0, 0, batch.batch_size).to(dtype));
+  require_valid(batch.edge_index.defined(),
+                "GraphSAGE takes graphs of one node and one edge type; HeteroSage takes others");
   require_valid(batch.num_hops() == options_.hops || batch.is_whole(),
                 "a batch of " + std::to_string(batch.num_hops()) + " hops does not fit a model of " +
                     std::to_string(options_.hops) + "; give as many fanouts as hops");
-  require_valid(batch.edge_index.defined(),
-                "GraphSAGE takes graphs of one node and one edge type; HeteroSage takes others");
   const CompressedRows rows = batch.rows();
   torch::Tensor h = batch.x.to(dtype);  // no copy where the stored type is the model's
   for (std::int64_t l = 0; l < options_.hops; ++l) {

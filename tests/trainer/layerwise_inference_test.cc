@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/base/error.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/test_batches.h"
@@ -137,6 +139,14 @@ TEST_P(LayerwiseInferenceTest, AccuracyFollowsOriginalIds) {
   const Accuracy result = split_accuracy(logits, *dataset_, "train");
   EXPECT_EQ(result.total, labelled);
   EXPECT_EQ(result.correct, labelled - (labelled + 2) / 3);
+}
+
+TEST(Accuracy, ScoresWithANaN_AreOfNoClass) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const torch::Tensor logits = torch::tensor({{nan, nan}, {1.0F, nan}, {2.0F, 1.0F}, {nan, 1.0F}});
+  const Accuracy result = accuracy(logits, torch::tensor({0, 0, 0, -1}));
+  EXPECT_EQ(result.correct, 1);
+  EXPECT_EQ(result.total, 3);
 }
 
 TEST_P(LayerwiseInferenceTest, AModelForOtherFeaturesIsRefused) {
