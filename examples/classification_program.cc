@@ -229,8 +229,10 @@ void take_options(ClassificationArguments& a) {
   a.from_line.take();
   check(a.inference, {.remote = a.servers.remote(),
                       .peers = a.training.loader.execution.partitions.on(),
+                      .exact = true,
                       .data = a.training.loader.dataset,
                       .out = a.training.out});
+  check_checkpoint_options(a.training.checkpoint_every, a.training.keep, a.training.out);
   a.owners.take(a.training.loader, a.training.out);
   a.training.loader.batch.validate();
   a.training.local_seeds = a.deal == "local";
@@ -274,6 +276,9 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
       arguments.owners.connect(meta_of(last), arguments.servers, last.loader.execution.partitions);
   for (ModelRun& run : models) run.training.owners = owners;
   Summary summary(out, arguments.process, world);
+  std::vector<std::string> names;
+  for (const ModelRun& run : models) names.push_back(run.training.name);
+  begin_run(world, arguments.process, out, names);
 
   const std::unique_ptr<TraceFile> trace = open_trace(arguments.trace, world);
   std::vector<TrainingResult> results;

@@ -20,6 +20,7 @@
 #include "core/program/progress_bar.h"
 #include "core/program/python_package.h"
 #include "core/program/stop_signals.h"
+#include "examples/claimed_folders.h"
 #include "peers/open_partitions.h"
 #include "peers/results_peers.h"
 #include "results/output_folder.h"
@@ -280,7 +281,9 @@ class Inference {
                                leave_if_asked();
                                bar->set(done, total);
                              }});
-    auto outputs = open_outputs(inference, inferred);
+    std::vector<std::unique_ptr<WrittenOutput>> outputs;
+    ClaimedFolders claimed(layers);
+    open_outputs(inference, inferred, outputs, claimed);
     std::vector<ResultSink*> sinks;
     for (const auto& output : outputs) sinks.push_back(output.get());
     const auto begin = std::chrono::steady_clock::now();
@@ -295,6 +298,7 @@ class Inference {
       inference.run(sinks);
       bar->finish();
     }
+    claimed.keep();
     std::error_code ignored;
     if (a_.results.empty()) fs::remove_all(layers, ignored);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -335,38 +339,52 @@ class Inference {
     return model;
   }
 
-  std::vector<std::unique_ptr<WrittenOutput>> open_outputs(const FullInference& inference,
-                                                           const InferredModel& model) const {
-    std::vector<std::unique_ptr<WrittenOutput>> outputs;
-    for (const Target& target : targets_) {
-      const auto& tables =
-          target.name == "embeddings" ? inference.plan().embeddings : inference.plan().scores;
-      require_valid(!tables.empty(),
-                    "--write: the model (" + model.title + ") has no " + target.name + "; it has embeddings");
-      std::vector<OutputType> types;
-      for (const std::size_t table : tables) {
-        const InferenceTable& t = inference.plan().tables[table];
-        const auto wanted = wanted_.find(t.node_type);
-        types.push_back({.node_type = t.node_type,
-                         .width = target.name == "classes" ? 1 : t.width,
-                         .wanted = wanted == wanted_.end() ? nullptr : &wanted->second});
-      }
-      const ElementType type = target.name == "classes" ? ElementType::kInt64
-                               : a_.float16             ? ElementType::kFloat16
-                                                        : ElementType::kFloat32;
-      outputs.push_back(
-          std::make_unique<WrittenOutput>(*dataset_, inference.run_id(),
-                                          OutputOptions{.folder = target.folder,
-                                                        .name = target.name,
-                                                        .type = type,
-                                                        .signature = signature_of(a_, target.name, types),
-                                                        .format = a_.format,
-                                                        .overwrite = a_.overwrite,
-                                                        .torch = TORCH_VERSION,
-                                                        .processor = processor_kind()},
-                                          std::move(types), a_.softmax));
+  /// What a target is written as. Throws where the model has no such results.
+  std::vector<OutputType> types_of(const Target& target, const FullInference& inference,
+                                   const InferredModel& model) const {
+    const auto& tables = target.name == "embeddings" ? inference.plan().embeddings : inference.plan().scores;
+    require_valid(!tables.empty(),
+                  "--write: the model (" + model.title + ") has no " + target.name + "; it has embeddings");
+    std::vector<OutputType> types;
+    for (const std::size_t table : tables) {
+      const InferenceTable& t = inference.plan().tables[table];
+      const auto wanted = wanted_.find(t.node_type);
+      types.push_back({.node_type = t.node_type,
+                       .width = target.name == "classes" ? 1 : t.width,
+                       .wanted = wanted == wanted_.end() ? nullptr : &wanted->second});
     }
-    return outputs;
+    return types;
+  }
+
+  OutputOptions options_of(const Target& target, const std::vector<OutputType>& types) const {
+    return {.folder = target.folder,
+            .name = target.name,
+            .type = target.name == "classes" ? ElementType::kInt64
+                    : a_.float16             ? ElementType::kFloat16
+                                             : ElementType::kFloat32,
+            .signature = signature_of(a_, target.name, types),
+            .format = a_.format,
+            .overwrite = a_.overwrite,
+            .torch = TORCH_VERSION,
+            .processor = processor_kind()};
+  }
+
+  /// All targets are looked at before a folder is made.
+  void open_outputs(const FullInference& inference, const InferredModel& model,
+                    std::vector<std::unique_ptr<WrittenOutput>>& outputs, ClaimedFolders& claimed) const {
+    std::vector<std::vector<OutputType>> types;
+    for (const Target& target : targets_) types.push_back(types_of(target, inference, model));
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      claimed.add(targets_[i].folder, targets_[i].name);
+      OutputOptions options = options_of(targets_[i], types[i]);
+      try {
+        outputs.push_back(std::make_unique<WrittenOutput>(*dataset_, inference.run_id(), std::move(options),
+                                                          std::move(types[i]), a_.softmax));
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kBusy) claimed.forget_last();
+        throw;
+      }
+    }
   }
 
   static void tell_disk(const InferenceDisk& disk, const fs::path& layers) {
@@ -476,7 +494,7 @@ void add_options(CommandLine& line, InferenceArguments& a) {
 }
 
 void check(const InferenceArguments& a, const CheckedBeside& beside) {
-  const auto& [remote, peers, data, out] = beside;
+  const auto& [remote, peers, exact, data, out] = beside;
   if (!a.infer) {
     for (const auto& [given, name] : {std::pair{!a.model.empty(), "--model"},
                                       {!a.write.empty(), "--write"},
@@ -486,8 +504,12 @@ void check(const InferenceArguments& a, const CheckedBeside& beside) {
                                       {a.softmax, "--softmax"},
                                       {a.float16, "--float16"},
                                       {a.overwrite, "--overwrite"},
+                                      {a.line->given("--memory"), "--memory"},
                                       {a.format != "npy", "--format"}})
       require_valid(!given, std::string(name) + " goes with --infer");
+    require_valid(a.results.empty() || (exact && peers),
+                  std::string("--results goes with --infer") +
+                      (exact ? ", or with exact accuracies over several machines (--peers)" : ""));
     return;
   }
   require_valid(!remote,

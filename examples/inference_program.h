@@ -58,6 +58,7 @@ struct InferenceTask {
 struct CheckedBeside {
   bool remote = false;              // batches come from servers
   bool peers = false;               // other machines have other partitions
+  bool exact = false;               // a training tells exact accuracies, over machines by --results
   std::filesystem::path data, out;  // the dataset; where a training leaves its model
 };
 /// Throws kInvalid where options do not go together, before anything is opened or trained.

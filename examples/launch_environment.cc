@@ -44,9 +44,6 @@ std::vector<std::string> with_launch_environment(std::vector<std::string> words,
     }
     if (trains) add("--owners", variable("HOPFEED_OWNERS"));
   }
-  const std::string restart = variable("HOPFEED_RESTART");
-  if (trains && !restart.empty() && restart != "0" && has("--resume") && !names(words, "--resume"))
-    words.emplace_back("--resume");
   return words;
 }
 

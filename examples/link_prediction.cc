@@ -212,6 +212,7 @@ void run(Arguments& a) {
                       .data = training.loader.dataset,
                       .out = training.out});
   if (a.inference.alone()) return run_inference(a);
+  check_checkpoint_options(training.checkpoint_every, training.keep, training.out);
   a.owners.take(training.loader, training.out);
   batch.validate();
   training.resume = resume_of(a.process);
@@ -231,6 +232,10 @@ void run(Arguments& a) {
   share_peers(world, training.loader.execution.partitions);
   training.owners = a.owners.connect(meta, a.servers, training.loader.execution.partitions);
   Summary summary(training.out, a.process, world);
+  const std::vector<Run> runs = runs_of(a);
+  std::vector<std::string> names;
+  for (const Run& run : runs) names.push_back(run.training.name);
+  begin_run(world, a.process, training.out, names);
 
   LinkRunReport report{.dataset = meta.name,
                        .edge_type = meta.edge_types[static_cast<std::size_t>(links)].folder(),
@@ -239,7 +244,7 @@ void run(Arguments& a) {
                        .has_test = has_links(training, meta, training.test_split),
                        .options = options_json(a),
                        .models = {}};
-  for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run, report));
+  for (const Run& run : runs) report.models.push_back(trained(world, run, report));
   nlohmann::json json = to_json(report);
   if (world.rank() == 0) std::fputs(to_table(report).c_str(), stdout);
   sched_setaffinity(0, sizeof all_cores, &all_cores);  // who does not compute waits: it may use them

@@ -18,6 +18,7 @@
 #include "examples/launch_environment.h"
 #include "stream/torchrun_environment.h"
 #include "trainer/device.h"
+#include "trainer/earlier_run.h"
 #include "worker_mode/core_placement.h"
 
 namespace hopfeed {
@@ -73,6 +74,12 @@ void add_checkpoint_options(CommandLine& line, std::int64_t& every, std::int64_t
               {.min = 0, .max = 1000});
 }
 
+void check_checkpoint_options(std::int64_t every, std::int64_t keep, const std::filesystem::path& out) {
+  require_valid(every == 0 || !out.empty(),
+                "--checkpoint-every needs --out, the folder for checkpoints; give both");
+  require_valid(keep == 0 || !out.empty(), "--keep needs --out, the folder for checkpoints; give both");
+}
+
 torch::Device device_of(const ProcessArguments& a) {
   if (a.deterministic) setenv(kCublasVariable, kCublasSetting, 0);  // before cuBLAS is loaded
   const ChosenDevice chosen = choose_device(a.device);
@@ -97,6 +104,11 @@ WorldOptions world_options(const ProcessArguments& a, torch::Device device) {
 }
 
 Resume resume_of(const ProcessArguments& a) { return a.resume ? Resume::kAlways : Resume::kAfterRestart; }
+
+void begin_run(World& world, const ProcessArguments& a, const std::filesystem::path& out,
+               const std::vector<std::string>& names) {
+  if (resume_of(a) == Resume::kAfterRestart) put_earlier_runs_aside(world, out, names);
+}
 
 std::string four_decimals(double value) {
   char text[32];

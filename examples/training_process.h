@@ -39,6 +39,8 @@ void add_trainer_options(CommandLine& line, ProcessArguments& arguments);
 
 /// Adds --checkpoint-every and --keep.
 void add_checkpoint_options(CommandLine& line, std::int64_t& every, std::int64_t& keep);
+/// Throws kInvalid where they are given and there is no folder for checkpoints.
+void check_checkpoint_options(std::int64_t every, std::int64_t keep, const std::filesystem::path& out);
 
 /// Returns the device of --device, and says once what auto took. It comes before anything else of Torch.
 torch::Device device_of(const ProcessArguments& arguments);
@@ -54,6 +56,10 @@ void compute_on(torch::Device device, const ProcessArguments& arguments, Options
 }
 WorldOptions world_options(const ProcessArguments& arguments, torch::Device device);
 Resume resume_of(const ProcessArguments& arguments);
+/// Comes before anything is trained: without --resume, the checkpoints that earlier runs have left in `out`
+/// of the models of these names step aside. All ranks call it together.
+void begin_run(World& world, const ProcessArguments& arguments, const std::filesystem::path& out,
+               const std::vector<std::string>& names);
 
 /// Returns the cores of --cores; none named: all that this process may use. Throws kInvalid naming one that
 /// it may not.

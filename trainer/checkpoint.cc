@@ -11,6 +11,7 @@
 #include <exception>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -22,6 +23,7 @@
 #include "core/base/json_text.h"
 #include "core/base/owned_fd.h"
 #include "trainer/dist_embedding.h"
+#include "trainer/launched_run.h"
 
 namespace hopfeed {
 
@@ -112,21 +114,11 @@ torch::Tensor to_byte_tensor(const std::string& text) {
 }
 
 void require_same(const Settings& stored, const Settings& settings, const std::filesystem::path& path) {
-  for (const auto& [name, value] : settings) {
-    const auto found = stored.find(name);
-    if (found != stored.end() && found->second == value) continue;
-    throw Error(ErrorCode::kInvalid, "checkpoint '" + path.string() + "' was made with " + name + " " +
-                                         (found == stored.end() ? "unset" : found->second) +
-                                         ", this run has " + value +
-                                         "; use the same, or start afresh without resuming");
-  }
-  for (const auto& [name, value] : stored) {
-    if (settings.contains(name)) continue;
-    throw Error(ErrorCode::kInvalid,
-                "checkpoint '" + path.string() + "' was made with " + name + " " + value +
-                    ", which this run leaves unset; use the same, or start afresh without "
-                    "resuming");
-  }
+  const std::optional<ToldSetting> other = first_difference(stored, settings);
+  if (!other) return;
+  throw Error(ErrorCode::kInvalid, "checkpoint '" + path.string() + "' was made with " + other->name + " " +
+                                       other->stored + ", this run has " + other->here +
+                                       "; use the same, or start afresh without resuming");
 }
 
 /// Numbers that a run cannot go on from were never written.
@@ -272,6 +264,8 @@ void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model
     archive.write("progress", to_byte_tensor(nonfinite_as_text(progress).dump()), /*is_buffer=*/true);
     archive.write("settings", to_byte_tensor(nlohmann::json(settings).dump()), /*is_buffer=*/true);
     archive.write("generators", generators, /*is_buffer=*/true);
+    if (const std::string& run = launched_run(world).id; !run.empty())
+      archive.write("run", to_byte_tensor(run), /*is_buffer=*/true);
     if (!state.manifest.empty()) archive.write("state", to_byte_tensor(state.manifest), /*is_buffer=*/true);
     if (!state.best_model.empty())
       archive.write("best", to_byte_tensor(state.best_model), /*is_buffer=*/true);
@@ -312,14 +306,21 @@ LoadedCheckpoint load_checkpoint(const std::filesystem::path& path, torch::nn::M
   });
 }
 
-std::string state_of_checkpoint(const std::filesystem::path& path) {
+namespace {
+
+std::string text_in_file(const std::filesystem::path& path, const char* name) {
   const std::string bytes = read_all(path);
   return reading(path, [&] {
     InputArchive archive;
     archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
-    return text_in(archive, "state");
+    return text_in(archive, name);
   });
 }
+
+}  // namespace
+
+std::string state_of_checkpoint(const std::filesystem::path& path) { return text_in_file(path, "state"); }
+std::string run_of_checkpoint(const std::filesystem::path& path) { return text_in_file(path, "run"); }
 
 namespace {
 

@@ -4,27 +4,25 @@
 // checkpoint. Sampling needs nothing: a batch is a function of its position.
 //
 // The file is a LibTorch archive of: "model", "optimizer", "progress" (JSON of TrainingProgress), "settings"
-// (JSON), "generators" (uint8 [ranks, bytes]: of the CPU, and behind it that of the model's device, where
-// that is another), and where rows are learned at owners "state" (JSON of StateManifest, learned_state.h) and
-// "best" (uint8, model_bytes() of the best epoch so far: with the shards that the manifest names one model,
-// whether or not the device computes the same bits again). It is read through the host's memory, so a run may
-// go on on another device; to the last bit it ends alike on the same kind of device only.
+// (JSON), "run" (of the launcher, launched_run.h; there may be none), "generators" (uint8 [ranks, bytes]: of
+// the CPU, and behind it that of the model's device, where that is another), and where rows are learned at
+// owners "state" (JSON of StateManifest, learned_state.h) and "best" (uint8, model_bytes() of the best epoch
+// so far: with the shards that the manifest names one model, whether or not the device computes the same bits
+// again). It is read through the host's memory, so a run may go on on another device; to the last bit it ends
+// alike on the same kind of device only.
 #pragma once
 #include <torch/torch.h>
 
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <string>
 
 #include "trainer/long_work.h"
+#include "trainer/settings_told.h"
 #include "trainer/training_progress.h"
 #include "trainer/world.h"
 
 namespace hopfeed {
-
-/// Settings must be the same in the run that goes on: name -> value as text. A difference is refused by name.
-using Settings = std::map<std::string, std::string>;
 
 /// StateParts are what a checkpoint has beside where rows are learned at owners.
 struct StateParts {
@@ -51,6 +49,8 @@ LoadedCheckpoint load_checkpoint(const std::filesystem::path& path, torch::nn::M
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world);
 /// Returns the manifest alone. Throws kNotFound and kCorrupt.
 std::string state_of_checkpoint(const std::filesystem::path& path);
+/// Returns LaunchedRun::id of the run that has made it. Throws kNotFound and kCorrupt.
+std::string run_of_checkpoint(const std::filesystem::path& path);
 
 /// Saves the parameters alone, of learned rows (dist_embedding.h) the values: PyTorch reads it with
 /// torch.jit.load(path).state_dict(), on machines without the model's device too. The file appears whole or

@@ -55,8 +55,12 @@ void CheckpointFiles::commit() {
   std::filesystem::rename(next(), last_);
 }
 
-void CheckpointFiles::set_aside() {
-  if (std::filesystem::exists(last_)) std::filesystem::rename(last_, of_earlier_run());
+void CheckpointFiles::set_aside() const {
+  if (std::filesystem::exists(last_)) {
+    if (std::filesystem::exists(of_earlier_run()))
+      std::filesystem::rename(of_earlier_run(), before_earlier_run());
+    std::filesystem::rename(last_, of_earlier_run());
+  }
   for (const std::filesystem::path& path : older()) std::filesystem::remove(path);
 }
 

@@ -5,6 +5,7 @@
 //   <name>.checkpoint.1, .2    those before it, the youngest first
 //   <name>.checkpoint.next     not committed
 //   <name>.checkpoint.old      of an earlier run
+//   <name>.checkpoint.older    of the run before that one, until what it has learned at owners is removed
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -20,13 +21,15 @@ class CheckpointFiles {
   const std::filesystem::path& last() const { return last_; }
   std::filesystem::path next() const { return beside("next"); }
   std::filesystem::path of_earlier_run() const { return beside("old"); }
+  std::filesystem::path before_earlier_run() const { return beside("older"); }
   /// Returns those before the last one that are there, the youngest first.
   std::vector<std::filesystem::path> older() const;
   /// Puts next() in the place of last(), which becomes the first of older(). At each moment there is a last
   /// one.
   void commit();
-  /// Makes last() that of an earlier run, and removes older ones.
-  void set_aside();
+  /// Makes last(), where there is one, that of an earlier run, and what that was the one before; removes
+  /// older().
+  void set_aside() const;
 
  private:
   std::filesystem::path beside(const std::string& ending) const;

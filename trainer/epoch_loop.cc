@@ -4,9 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <set>
 #include <span>
 #include <utility>
+
+#include "core/base/error.h"
+#include "core/base/notes.h"
+#include "trainer/earlier_run.h"
 
 namespace hopfeed {
 namespace {
@@ -112,8 +117,8 @@ void EpochLoop::resume() {
   double found = 0;
   on_rank_0("looking for a checkpoint", [&] {
     std::filesystem::create_directories(options_.out);
-    const bool wanted = options_.resume == Resume::kAlways || world_.restart_count() > 0;
-    found = wanted && std::filesystem::exists(files_.last()) ? 1 : 0;
+    found = options_.resume == Resume::kAlways ? std::filesystem::exists(files_.last())
+                                               : is_of_this_run(files_.last(), world_);
   });
   if (world_.sum({found})[0] == 0) return begin_afresh();
   if (state_.any() && world_.rank() == 0)
@@ -126,8 +131,9 @@ void EpochLoop::resume() {
 void EpochLoop::begin_afresh() {
   std::uint64_t before_the_earlier = 0;
   on_rank_0("putting an earlier run's checkpoint aside", [&] {
-    if (std::filesystem::exists(files_.last())) before_the_earlier = manifest_in(files_.of_earlier_run()).run;
-    files_.set_aside();
+    files_.set_aside();  // programs have done so before (earlier_run.h)
+    before_the_earlier = manifest_in(files_.before_earlier_run()).run;
+    if (!state_.any()) std::filesystem::remove(files_.before_earlier_run());
   });
   if (!state_.any()) return;
   // There is always a checkpoint to go back to.
@@ -139,6 +145,7 @@ void EpochLoop::begin_afresh() {
   }
   on_rank_0("removing checkpoints", [&] {
     if (before_the_earlier != 0) state_.keep(before_the_earlier, {});
+    std::filesystem::remove(files_.before_earlier_run());
   });
 }
 
@@ -347,6 +354,7 @@ void EpochLoop::train_batch(TrainingTask& task, const AnyBatchTensors& batch) {
   unless_lost([&] { mine = task.loss(batch); });
   const RoundLoss round = round_loss(world_, mine.sum, mine.count);
   if (world_.go_back_agreed()) return;
+  tell_of_nonfinite(round.sum);
   optimizer_.zero_grad();
   reducer_.backward(round.loss);
   optimizer_.step();
@@ -354,6 +362,17 @@ void EpochLoop::train_batch(TrainingTask& task, const AnyBatchTensors& batch) {
   progress_.loss_sum += round.sum;
   progress_.loss_seeds += round.seeds;
   progress_.batches += world_.size();
+}
+
+/// The run goes on: some losses come back.
+void EpochLoop::tell_of_nonfinite(double loss) const {
+  if (std::isfinite(loss) || world_.rank() != 0) return;
+  give_warning_once("loss of " + options_.name,
+                    "the loss of '" + options_.name + "' is " + std::to_string(loss) + " in epoch " +
+                        std::to_string(progress_.epoch) + "; lower " + marked("lr") +
+                        ", or look for NaN and infinity in the features: " + marked("check_finite") +
+                        " names the node, and hopfeed-partition's imports refuse them with "
+                        "--reject-nonfinite");
 }
 
 void EpochLoop::look_for_stop() {

@@ -30,8 +30,8 @@ namespace hopfeed {
 
 /// Resume says when to go on from the checkpoint in the output folder.
 enum class Resume {
-  kAfterRestart,  // only where the launcher has restarted this run; a checkpoint of an earlier run becomes
-                  // <name>.checkpoint.old
+  kAfterRestart,  // only where the launcher has restarted this run, and only from its own; a checkpoint of
+                  // an earlier run becomes <name>.checkpoint.old (earlier_run.h)
   kAlways,        // wherever there is one
 };
 
@@ -151,6 +151,7 @@ class EpochLoop {
   void train_batch(TrainingTask& task, const AnyBatchTensors& batch);
   enum class Batches { kLearned, kEvaluated };
   BatchPrefetcher prefetcher(TrainingTask& task, BatchStream& stream, std::int64_t most, Batches batches);
+  void tell_of_nonfinite(double loss) const;
   bool stop_asked() const { return callbacks_.stop && callbacks_.stop(); }
   void look_for_stop();
   std::int64_t batches_so_far() const;

@@ -119,11 +119,11 @@ Settings settings_of(const TrainingOptions& options, const BatchStream& stream, 
                    {"weight-decay", to_text(options.weight_decay)}});
   if (options.local_seeds) {  // each trainer's are others
     for (auto& [name, value] : settings)
-      if (name.ends_with("sha256") && name.starts_with("seeds"))
-        value = "of the partition that a trainer is beside";
+      if (name.ends_with("sha256") && name.starts_with("seeds")) value = kSeedsOfPartition;
     settings["trainers"] = std::to_string(trainers);
   }
   if (options.precision != Precision::kFloat32) settings["precision"] = to_string(options.precision);
+  if (options.exact_validation) settings["validate"] = "exact";  // epochs of both kinds have no best one
   return settings;
 }
 

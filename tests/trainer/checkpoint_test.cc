@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "tests/support/tiny_dataset.h"
 #include "trainer/model.h"
+#include "trainer/settings_told.h"
 
 namespace hopfeed {
 namespace {
@@ -103,6 +104,29 @@ TEST_F(CheckpointTest, OtherSettingsAreRefusedByName) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalid);
     EXPECT_NE(std::string(error.what()).find("lr 0.01"), std::string::npos) << error.what();
   }
+}
+
+TEST(SettingsTold, NameOptionsAndShortValues) {
+  const auto told = [](const Settings& stored, const Settings& here) {
+    const std::optional<ToldSetting> other = first_difference(stored, here);
+    return other ? unmarked(other->name) + ": " + other->stored + ", " + other->here : "";
+  };
+  EXPECT_EQ(told({{"lr", "0.01"}}, {{"lr", "0.01"}}), "");
+  EXPECT_EQ(told({{"weight-decay", "0.1"}}, {{"weight-decay", "0.2"}}), "weight_decay: 0.1, 0.2");
+  EXPECT_EQ(told({{"lr", "0.1"}}, {}), "lr: 0.1, unset");
+  EXPECT_EQ(told({{"batch.dataset_ids", "true"}}, {{"batch.dataset_ids", "false"}}), "owners: set, unset");
+  EXPECT_EQ(told({}, {{"validate", "exact"}}), "validate: sampled, exact");
+  EXPECT_EQ(told({{"seeds.sha256", kSeedsOfPartition}, {"trainers", "2"}},
+                 {{"seeds.sha256", "\"\""}, {"seeds.split", "\"train\""}}),
+            "deal: local, even");
+  const std::string hash(64, 'a'), other(64, 'b');
+  EXPECT_EQ(told({{"seeds.sha256", '"' + hash + '"'}}, {{"seeds.sha256", '"' + other + '"'}}),
+            "seeds: sha256 aaaaaaaaaaaa, sha256 bbbbbbbbbbbb");
+  EXPECT_EQ(told({{"hash of the test links", hash}}, {}), "test_links: sha256 aaaaaaaaaaaa, unset");
+  std::string many = "[1";
+  for (int i = 0; i < 50; ++i) many += ",1";
+  EXPECT_EQ(told({{"batch.fanouts", many + "]"}}, {{"batch.fanouts", "[2]"}}),
+            "batch.fanouts: " + many.substr(0, 60) + "..., [2]");
 }
 
 TEST_F(CheckpointTest, AMissingOrDamagedFileIsOneLine) {

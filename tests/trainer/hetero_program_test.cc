@@ -7,6 +7,8 @@
 #include "tests/support/watchdog.h"
 #include "tests/trainer/program_fixture.h"
 #include "tests/trainer/typed_training_graph.h"
+#include "trainer/hetero_sage.h"
+#include "worker_mode/local_streams.h"
 
 namespace hopfeed {
 namespace {
@@ -183,6 +185,41 @@ TEST_F(HeteroProgram, BadInputIsOneLineThatNamesIt) {
   std::swap(other.nodes[0].splits["test"][0], other.nodes[0].splits["test"][1]);
   testing::write_typed_dataset(papers_, {.nodes = {other.nodes[0]}, .edges = {other.edges[0]}});
   expect_refused({"--homogeneous", papers_.string()}, "split 'test'");
+}
+
+// As docs/examples.md has it. Rows that are learned hold a batch until they step.
+TEST_F(HeteroProgram, ALoopOfOnesOwn_LearnsRowsToo) {
+  World world;
+  const LocalStreams source(typed_);
+  const BatchOptions options{.fanouts = {4, 3}};
+  const auto loader =
+      source.open({.batch = options, .seed = 1, .deal = {.batch_size = 20}, .execution = {.num_workers = 1}});
+  const DatasetMeta& meta = loader->meta();
+  HeteroSage model(HeteroOptions{.dataset = meta, .batch = options, .hidden = 16});
+  torch::optim::Adam adam(model->parameters(), 0.01);
+  std::vector<double> losses;
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    loader->begin_epoch(epoch);
+    losses.push_back(0);
+    while (auto batch = loader->next()) {
+      const TypedBatchTensors tensors = to_typed_tensors(*batch, meta);
+      const torch::Tensor loss = torch::nn::functional::cross_entropy(
+          tensors.at_seeds(model->forward(tensors)), tensors.at_seeds(tensors.node("paper").y),
+          torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1));
+      adam.zero_grad();
+      loss.backward();
+      adam.step();
+      model->step_learned_rows(world);
+      losses.back() += loss.item<double>();
+    }
+  }
+  EXPECT_LT(losses.back(), losses.front());
+  EXPECT_GT(model->learned_rows(meta.node_type("author"))->table().num_learned(), 0);
+}
+
+TEST_F(HeteroProgram, ALoopOfGraphSage_IsToldWhichModelTakesSeveralTypes) {
+  expect_refused(run_program({program("own_training_loop"), typed_.string()}), "own_training_loop",
+                 "GraphSAGE takes graphs of one node and one edge type; HeteroSage takes others");
 }
 
 }  // namespace

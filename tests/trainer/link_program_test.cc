@@ -252,7 +252,8 @@ TEST_F(LinkProgram, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBit
     train_links(world, other);
     FAIL() << "another learning rate was taken";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("embedding-lr"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("embedding_lr 0.02, this run has 0.03"), std::string::npos)
+        << error.what();
   }
 }
 
@@ -300,6 +301,35 @@ TEST_F(LinkProgram, ASplitWithLabelsIsJudgedAsItIs) {
     const double halves = row.test_auc * pairs * 2;
     EXPECT_NEAR(halves, std::round(halves), 1e-6);
   }
+}
+
+TEST_F(LinkProgram, ResumedWithOtherOptions_ItNamesTheOptionAndBothValues) {
+  const std::vector<std::string> run{"--no-baseline", "--epochs", "1", "--out",
+                                     (folder_.path() / "out").string()};
+  ASSERT_EQ(run_program(command(run)).status, 0);
+  const std::filesystem::path links = folder_.path() / "links.npy";
+  write_npy(links, std::span<const std::int64_t>(std::vector<std::int64_t>{1, 2, 3, 4}), {2, 2});
+  const auto expect_refused = [&](std::vector<std::string> more, const std::string& told) {
+    more.insert(more.end(), run.begin(), run.end());
+    more.emplace_back("--resume");
+    hopfeed::expect_refused(run_program(command(more)), "link_prediction",
+                            "model.checkpoint' was made with " + told);
+  };
+  expect_refused({"--amount", "2"}, "--amount 1.0, this run has 2.0; use the same");
+  expect_refused({"--strict"}, "--strict false, this run has true; use the same");
+  expect_refused({"--exclude", "none"}, "--exclude reverse, this run has none; use the same");
+  expect_refused({"--test-links", links.string()}, "--test-links unset, this run has sha256 ");
+  expect_refused({"--embedding-lr", "0.5"}, "--embedding-lr 0.02, this run has 0.5; use the same");
+}
+
+TEST_F(LinkProgram, OptionsThatWouldChangeNothing_AreRefused) {
+  const auto expect_refused = [&](std::vector<std::string> more, const std::string& what) {
+    hopfeed::expect_refused(run_program(command(std::move(more))), "link_prediction", what);
+  };
+  expect_refused({"--checkpoint-every", "2"}, "--checkpoint-every needs --out");
+  expect_refused({"--keep", "2"}, "--keep needs --out");
+  expect_refused({"--memory", "1G"}, "--memory goes with --infer");
+  expect_refused({"--results", (folder_.path() / "layers").string()}, "--results goes with --infer");
 }
 
 TEST_F(LinkProgram, BadInputIsOneLineThatNamesIt) {

@@ -1,7 +1,9 @@
 // node_classification and own_training_loop as a user starts them: what they leave behind, and what they say
 // to bad input.
 #include <iterator>
+#include <limits>
 #include <regex>
+#include <tuple>
 
 #include "tests/support/sharded_ids.h"
 #include "tests/trainer/program_fixture.h"
@@ -147,6 +149,54 @@ TEST_F(ProgramTest, ADamagedCheckpointIsNamedAndLeftAlone) {
   std::filesystem::resize_file(checkpoint, 1'000);
   expect_refused(small_run({"--no-baseline", "--out", out.string(), "--resume"}), "model.checkpoint");
   EXPECT_EQ(std::filesystem::file_size(checkpoint), 1'000u);
+}
+
+TEST_F(ProgramTest, ResumedWithOtherOptions_ItNamesTheOptionAndBothValues) {
+  const std::filesystem::path out = folder_.path() / "out";
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--no-baseline", "--out", out.string()});
+    return small_run(std::move(more));
+  };
+  ASSERT_EQ(run({}).status, 0);
+  for (const auto& [option, value, told] :
+       {std::tuple{"--validate", "exact", "--validate sampled, this run has exact"},
+        {"--lr", "0.02", "--lr 0.01, this run has 0.02"},
+        {"--weight-decay", "0.5", "--weight-decay 1e-05, this run has 0.5"},
+        {"--precision", "bf16", "--precision float32, this run has bf16"},
+        {"--deal", "local", "--deal even, this run has local"}}) {
+    expect_refused(run({option, value, "--resume"}), std::string("model.checkpoint' was made with ") + told +
+                                                         "; use the same, or start afresh without resuming");
+  }
+  ASSERT_EQ(run({"--validate", "exact"}).status, 0);
+  expect_refused(run({"--resume"}), "--validate exact, this run has sampled");
+  EXPECT_EQ(run({"--validate", "exact", "--resume"}).status, 0);
+}
+
+TEST_F(ProgramTest, OptionsThatWouldChangeNothing_AreRefused) {
+  expect_refused(small_run({"--checkpoint-every", "2"}), "--checkpoint-every needs --out");
+  expect_refused(small_run({"--keep", "2"}), "--keep needs --out");
+  expect_refused(small_run({"--memory", "1G"}), "--memory goes with --infer");
+  expect_refused(small_run({"--results", (folder_.path() / "layers").string()}),
+                 "--results goes with --infer, or with exact accuracies over several machines (--peers)");
+}
+
+// Else it would be as good as one that says class 0 of each node.
+TEST_F(ProgramTest, AModelThatGivesNaN_IsNeverRight_AndTheLossIsToldOnce) {
+  testing::TinyGraph graph = testing::training_graph();
+  graph.x.assign(graph.x.size(), std::numeric_limits<float>::quiet_NaN());
+  testing::write_tiny_dataset(data_, graph);
+  const std::filesystem::path json = folder_.path() / "summary.json";
+  const ProgramResult result = small_run({"--no-baseline", "--json", json.string()});
+  ASSERT_EQ(result.status, 0) << result.output;
+  const nlohmann::json summary = read_json(json);
+  for (const char* const split : {"train_accuracy", "valid_accuracy", "test_accuracy"})
+    EXPECT_EQ(summary[split], 0) << split;
+  for (const nlohmann::json& row : summary["epoch_rows"]) EXPECT_EQ(row["sampled_valid_accuracy"], 0);
+  const std::regex line(
+      "warning: the loss of 'model' is -?nan in epoch 0; lower --lr, or look for NaN and "
+      "infinity in the features: --check-finite names the node, .*--reject-nonfinite");
+  EXPECT_EQ(std::distance(std::sregex_iterator(result.output.begin(), result.output.end(), line), {}), 1)
+      << result.output;
 }
 
 TEST_F(ProgramTest, ATraceHoldsAllTrainersAndTheirWorkers) {
