@@ -271,9 +271,10 @@ class _Batches(Iterator[T]):
     def __init__(self, loader: EpochIterable[T], stream: _core.Stream, place: _Place, convert: Callable[[_core.Batch], T]) -> None:
         self._loader, self.place, self._convert = loader, place, convert
         self.stream: _core.Stream | None = stream  # None: it has finished
-        # Whose turn it is. ``for _ in turns`` takes the lock and ``for _ in ends`` gives it back, each once: unlike a call, and the end
-        # of a ``with``, a step of ``for`` looks for no signals. So nothing is raised while the lock is taken and no ``try`` is entered,
-        # nor behind its end, where the batch counts as given. Who waits for the lock does hear of signals.
+        # Whose turn it is. ``for _ in turns`` takes the lock and ``for _ in ends`` gives it back, each once: unlike
+        # a call, and the end of a ``with``, a step of ``for`` looks for no signals. So nothing is raised while the
+        # lock is taken and no ``try`` is entered, nor behind its end, where the batch counts as given. Who waits
+        # for the lock does hear of signals.
         lock = threading.RLock()
         self._turns, self._ends = iter(lock.acquire, None), iter(lock.release, True)
 

@@ -268,6 +268,7 @@ def test_the_remote_command_has_nothing_to_quote() -> None:
         (255, "Timeout, server n not responding.", True, "it is lost: Timeout, server n not responding."),
         (1, "", True, "its agent has ended (exit code 1): it gave no reason"),
         (-9, "", True, "its agent has ended (signal 9)"),
+        (0, "", True, "its agent has ended, because its input has; what --ssh starts has to pass input on"),
     ],
 )
 def test_the_end_of_ssh_is_one_line(code: int, said: str, was_there: bool, line: str) -> None:
@@ -490,6 +491,25 @@ def test_a_dry_run_shows_what_would_run_where_and_asks_nobody(cut: Path, tmp_pat
     done = launch(environment, "--hosts", tmp_path / "hosts", "--data", cut, "--logs", tmp_path / "logs", "--dry-run", "--", "train", "a b")
     assert (done.returncode, done.stderr) == (0, "") and not (tmp_path / "logs").exists()
     assert f"nobody1: partitions 0,2 in {cut}" in done.stdout and "--listen nobody2:9480" in done.stdout and "train 'a b'" in done.stdout
+
+
+def test_an_agent_whose_input_is_a_file_ends_with_it(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "ping").write_bytes(messages.encode({"do": "ping"}))
+    for path, answers in ((os.devnull, ["hello", "bye"]), (tmp_path / "ping", ["hello", "alive", "bye"])):
+        with open(path) as file:
+            done = subprocess.run([sys.executable, "-m", "hopfeed.launch", "agent"], env=environment, stdin=file, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr, [json.loads(line)["is"] for line in done.stdout.splitlines()]) == (0, "", answers)
+
+
+def test_ssh_that_passes_no_input_on_is_one_line(cut: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "hosts").write_text("node1\n")
+    (tmp_path / "agent").write_text(f'#!/bin/sh\nexec {sys.executable} -m hopfeed.launch "$@"\n')
+    (tmp_path / "ssh").write_text('#!/bin/sh\nfor last; do :; done\nexec $last < /dev/null\n')
+    for program in ("agent", "ssh"):
+        (tmp_path / program).chmod(0o755)
+    reaching = ("--ssh", tmp_path / "ssh", "--agent", tmp_path / "agent", "--no-tls")
+    done = launch(environment, "--hosts", tmp_path / "hosts", "--data", cut, *reaching, "--", "true")
+    assert (done.returncode, done.stderr) == (2, "hopfeed-launch: node1: its agent has ended, because its input has; what --ssh starts has to pass input on (without -n)\n")
 
 
 def test_input_that_cannot_be_served_is_one_line_of_the_program(cut: Path, tmp_path: Path, environment: dict[str, str]) -> None:

@@ -87,7 +87,7 @@ class Agent:
         self._watched: str | None = None
         self._look: Child | None = None
         self._looked = 0.0
-        self._selector = selectors.DefaultSelector()
+        self._selector = selectors.PollSelector()  # unlike epoll it takes files as input, /dev/null too
         self._reading: set[int] = set()
 
     def run(self) -> int:

@@ -65,6 +65,8 @@ def why_no_agent(login: str, ssh: str, code: int, said: Sequence[str], *, was_th
         if {"password", "keyboard-interactive"} & set(denied[1].split(",")):
             return f"it asks for a password, and nobody answers here; put a key there (ssh-copy-id {login})"
         return f"it lets nobody in ({denied[0]}); make `{ssh} {login}` work without a question"
+    if was_there and code == 0 and not text:  # as where its input ends
+        return "its agent has ended, because its input has; what --ssh starts has to pass input on (without -n)"
     if was_there:
         return f"it is lost: {last}" if code == 255 else f"its agent has ended ({_code(code)}): {last}"
     if code == 127:
