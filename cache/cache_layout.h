@@ -14,8 +14,8 @@
 //   frames_offset     row_bytes each     the frames themselves, no gaps      }
 //
 // What decides after a death stands in single words, each stored at once: a frame's `word` and `pins`, a
-// ticket's word, a row's `wanted`. All the rest (lists, CacheRow::frame, the counts of what there is) follows
-// from these, and whoever gets the mutex of a dead owner makes it anew.
+// ticket's word, a key of the table, a row's `wanted`. All the rest (lists, CacheRow::frame, the counts of
+// what there is) follows from these, and whoever gets the mutex of a dead owner makes it anew.
 //
 //   a frame's word   bits 0..1 FrameState, 2..7 the member that fills it, 8..63 the row
 //

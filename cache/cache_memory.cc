@@ -29,8 +29,8 @@ constexpr std::uint64_t up(std::uint64_t bytes, std::uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// The places of a table of rows for so many frames; 0 where each row has its own for less. There are some
-/// for the rows that announced batches want: a third of what the frames take, and three a frame at least.
+/// The places of a table of rows for so many frames; 0 where each row has its own for less. They are for the
+/// rows that announced batches want too: a third of what the frames take, and eight a frame at least.
 std::uint64_t places_for(const CacheSectionShape& section) {
   constexpr std::uint64_t kPlacesAFrame = 8, kLeast = 512, kPlace = sizeof(std::uint64_t) + sizeof(CacheRow);
   const std::uint64_t frames =
@@ -62,11 +62,13 @@ std::uint64_t place_all(std::span<CacheSectionShape> sections) {
   return at;
 }
 
-/// Gives each section this share of its rows as frames. Returns what all takes at most: to the end of a page.
+/// Gives each section this share of its rows as frames, one at least unless it is 0. Returns what all takes
+/// at most: to the end of a page.
 std::uint64_t give(std::span<CacheSectionShape> sections, double share) {
+  const std::uint64_t least = share > 0 ? 1 : 0;
   for (CacheSectionShape& section : sections)
-    section.num_frames = std::min({static_cast<std::uint64_t>(share * static_cast<double>(section.rows)),
-                                   kMostFrames, static_cast<std::uint64_t>(section.rows)});
+    section.num_frames = std::clamp(static_cast<std::uint64_t>(share * static_cast<double>(section.rows)),
+                                    least, std::min(kMostFrames, static_cast<std::uint64_t>(section.rows)));
   return place_all(sections) + kCachePage - 1;
 }
 
@@ -88,11 +90,11 @@ std::uint64_t share_out(std::span<CacheSectionShape> sections, std::size_t bytes
   give(sections, share_in(sections, bytes));
   if (std::ranges::all_of(sections, [](const CacheSectionShape& section) { return section.num_frames > 0; }))
     return up(place_all(sections), kCachePage);
-  for (CacheSectionShape& section : sections)
-    section.num_frames = std::max<std::uint64_t>(section.num_frames, 1);
+  constexpr double kLeastShare = 1e-300;
+  const std::uint64_t wanted = up(give(sections, kLeastShare), std::uint64_t{1} << 20);
   throw Error(ErrorCode::kInvalid,
               fmt::format("a cache of {} has no room for a row of each attribute; give it {} or more",
-                          format_bytes(bytes), format_bytes(place_all(sections) + kCachePage)));
+                          format_bytes(bytes), format_bytes(wanted)));
 }
 
 OwnedFd create_cache_memfd() {
@@ -187,7 +189,7 @@ bool sections_hold(std::span<CacheSectionRecord* const> sections, std::size_t si
         shape.num_runs > size / sizeof(HeatRun))
       return false;
     at = place_arrays(shape, at);
-    if (shape != section->shape) return false;
+    if (at > size || shape != section->shape) return false;
   }
   return up(at, kCachePage) == size;
 }

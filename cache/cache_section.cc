@@ -238,7 +238,7 @@ void CacheSection::unpin(std::uint32_t frame) {
   if (others == 0) push_by_rank(frame, word_of(frame).row);
 }
 
-std::uint32_t CacheSection::claim(std::int64_t row, int rank) {
+std::uint32_t CacheSection::claim(std::int64_t row, std::uint8_t heat, int rank) {
   std::uint32_t frame = lists_.first(kEmptyBucket);
   if (frame != 0) {
     lists_.remove(frame);
@@ -260,7 +260,7 @@ std::uint32_t CacheSection::claim(std::int64_t row, int rank) {
   }
   CacheFrame& claimed = lists_.frame(frame);
   claimed.bucket = kNoBucket;
-  claimed.heat = heat_(row);
+  claimed.heat = heat;
   claimed.word.store(FrameWord{.state = FrameState::kReading, .owner = member_, .row = row}.pack(),
                      std::memory_order_release);
   static_cast<void>(FAILPOINT("cache.mid_claim"));
@@ -289,10 +289,6 @@ void CacheSection::empty(std::uint32_t frame) {
 }
 
 void CacheSection::prefetch_row(std::int64_t row) const { table_.prefetch(row); }
-
-void CacheSection::prefetch_heat(std::int64_t row) const {
-  if (const void* const place = heat_.place(row); place != nullptr) prefetch_line(place);
-}
 
 void CacheSection::prefetch_frame(std::int64_t row) const {
   const CacheRow* const known = table_.find(row);

@@ -58,6 +58,8 @@ class CacheSection {
   /// Tells whether the mutex's owner was dead, or tickets or frames were not to be had.
   bool wants_sweep() const { return wants_sweep_.load(std::memory_order_relaxed); }
   void set_wants_sweep(bool wants) { wants_sweep_.store(wants, std::memory_order_relaxed); }
+  /// Returns how hot a row is; a search, where heats are stretches of rows.
+  std::uint8_t heat(std::int64_t row) const { return heat_(row); }
   std::byte* bytes(std::uint32_t frame) const {
     return frames_ + (frame - 1) * static_cast<std::size_t>(shape().row_bytes);
   }
@@ -95,7 +97,7 @@ class CacheSection {
   /// there.
   std::uint32_t pin(std::int64_t row);
   void unpin(std::uint32_t frame);
-  int rank(std::int64_t row) const { return lists_.rank(wanted_of(row), heat_(row)); }
+  int rank(std::int64_t row, std::uint8_t heat) const { return lists_.rank(wanted_of(row), heat); }
   bool has_frame(std::int64_t row) const { return frame_of(row) != 0; }
   /// Makes sure that a frame of the row would be known; false where frames of others take all its places.
   bool make_place(std::int64_t row) {
@@ -103,7 +105,7 @@ class CacheSection {
   }
   /// Returns a frame to fill for the row, which has none and a place: an empty one, or that of the worst row,
   /// where it is worse. 0: none. Ends with publish() or abandon().
-  std::uint32_t claim(std::int64_t row, int rank);
+  std::uint32_t claim(std::int64_t row, std::uint8_t heat, int rank);
   void publish(std::uint32_t frame);
   void abandon(std::uint32_t frame);
 
@@ -112,9 +114,8 @@ class CacheSection {
   /// frames, pins and tickets are taken back.
   void rebuild(std::uint64_t dead);
 
-  // ---- what comes near before it is used; each but the first two wants the one before it to be near
+  // ---- what comes near before it is used; each but the first wants the one before it to be near
   void prefetch_row(std::int64_t row) const;
-  void prefetch_heat(std::int64_t row) const;
   void prefetch_frame(std::int64_t row) const;
   void prefetch_neighbours(std::int64_t row) const;  // of its frame, in their list
   /// Fetches the frame's record as the others fetch theirs.

@@ -14,7 +14,7 @@ namespace {
 
 /// `offsets` [partitions + 1]
 RowHeats heats_by_place(std::span<const std::int64_t> offsets) {
-  RowHeats heats;
+  RowHeats heats(offsets.back());
   for (std::size_t p = 0; p + 1 < offsets.size(); ++p) {
     const std::int64_t count = offsets[p + 1] - offsets[p];
     for (std::int64_t place = 0; place < count;) {
@@ -25,7 +25,7 @@ RowHeats heats_by_place(std::span<const std::int64_t> offsets) {
           others, [&](std::int64_t other) { return heat_of_place(other, count) == heat; });
     }
   }
-  heats.end(offsets.back());
+  heats.end();
   return heats;
 }
 

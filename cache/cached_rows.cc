@@ -56,9 +56,10 @@ class SectionRows final : public CachedRows {
   std::vector<Filling> filling_;
   struct Missed {
     std::size_t at;
+    std::uint8_t heat;
     int rank;
   };
-  std::vector<Missed> ranked_, by_rank_;
+  std::vector<Missed> ranked_, by_rank_;  // the missed ones
 };
 
 template <class Each>
@@ -143,8 +144,10 @@ void SectionRows::keep(const std::function<const std::byte*(std::size_t i)>& at)
   record.reads.fetch_add(static_cast<std::int64_t>(ids_.size()), std::memory_order_relaxed);
   record.hits.fetch_add(static_cast<std::int64_t>(hits_.size()), std::memory_order_relaxed);
   filling_.clear();
-  for (auto* list : {&ranked_, &by_rank_}) list->reserve(missed_.size());
+  for (auto* list : {&ranked_, &by_rank_}) list->resize(missed_.size());
   filling_.reserve(missed_.size());
+  for (std::size_t m = 0; m < missed_.size(); ++m)
+    ranked_[m] = {.at = missed_[m], .heat = section_.heat(ids_[missed_[m]]), .rank = 0};
   {
     const CacheSection::Lock lock(section_);
     if (!lock) {
@@ -209,17 +212,12 @@ void SectionRows::bypass() {
 /// takes a frame that a later one has to be refused for.
 void SectionRows::choose() {
   std::array<std::size_t, kRanks + 1> begin{};
-  ranked_.clear();
-  for (std::size_t m = 0; m < missed_.size(); ++m) {
-    if (m + kAhead < missed_.size()) {
-      section_.prefetch_row(ids_[missed_[m + kAhead]]);
-      section_.prefetch_heat(ids_[missed_[m + kAhead]]);
-    }
-    ranked_.push_back({.at = missed_[m], .rank = section_.rank(ids_[missed_[m]])});
-    ++begin[static_cast<std::size_t>(ranked_.back().rank) + 1];
+  for (std::size_t m = 0; m < ranked_.size(); ++m) {
+    if (m + kAhead < ranked_.size()) section_.prefetch_row(ids_[ranked_[m + kAhead].at]);
+    ranked_[m].rank = section_.rank(ids_[ranked_[m].at], ranked_[m].heat);
+    ++begin[static_cast<std::size_t>(ranked_[m].rank) + 1];
   }
   for (std::size_t rank = 0; rank < kRanks; ++rank) begin[rank + 1] += begin[rank];
-  by_rank_.resize(ranked_.size());
   for (const Missed& missed : ranked_) by_rank_[begin[static_cast<std::size_t>(missed.rank)]++] = missed;
   for (std::size_t m = 0; m < by_rank_.size(); ++m) {
     if (m + kFarAhead < by_rank_.size()) section_.prefetch_row(ids_[by_rank_[m + kFarAhead].at]);
@@ -227,7 +225,7 @@ void SectionRows::choose() {
     const std::int64_t row = ids_[missed.at];
     // Twice in the batch, or another batch has read it too; or nobody would find it.
     if (section_.has_frame(row) || !section_.make_place(row)) continue;
-    const std::uint32_t frame = section_.claim(row, missed.rank);
+    const std::uint32_t frame = section_.claim(row, missed.heat, missed.rank);
     if (frame == 0) return;
     filling_.push_back({.frame = frame, .at = missed.at});
   }

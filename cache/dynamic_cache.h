@@ -8,7 +8,7 @@
 //   memory, a sealed memfd     made once, mapped by every worker
 //     section                  one per attribute that is read from files
 //       frames                 a row each: EMPTY, READING(owner), VALID, and who has pinned it
-//       rows                   per row of the attribute: its frame, and which announced batches want it
+//       rows                   per row that matters: its frame, and which announced batches want it
 //
 // Who gathers a batch pins the rows of it that are there, copies them, and reads the others; only then are
 // frames chosen, filled from the finished batch, and marked VALID. So a frame is never written while somebody

@@ -121,7 +121,7 @@ RemoteRanks::RemoteRanks(const Dataset& dataset, int reader) {
 
 RowHeats RemoteRanksView::heats(std::int64_t rows) const {
   if (!all_.empty()) return RowHeats::of_each(rows, [this](std::int64_t row) { return heat(row); });
-  RowHeats heats;
+  RowHeats heats(rows);
   heats.add(0, kColdest);
   for (std::size_t b = 0; b + 1 < buckets_.size(); ++b)
     for (std::size_t i = buckets_[b]; i < buckets_[b + 1]; ++i) {
@@ -129,7 +129,7 @@ RowHeats RemoteRanksView::heats(std::int64_t rows) const {
       heats.add(row, heat(row));
       heats.add(row + 1, kColdest);
     }
-  heats.end(rows);
+  heats.end();
   return heats;
 }
 

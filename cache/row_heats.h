@@ -30,10 +30,6 @@ class RowHeatsView {
     }
     return static_cast<std::uint8_t>(*run);
   }
-  /// Returns where the heat of a row is read, where that is known beforehand; else null.
-  const void* place(std::int64_t row) const {
-    return each_.empty() ? nullptr : each_.data() + static_cast<std::size_t>(row);
-  }
 
  private:
   std::span<const HeatRun> runs_;
@@ -42,18 +38,22 @@ class RowHeatsView {
 
 class RowHeats {
  public:
+  /// All rows have heat 0, however many there are.
+  RowHeats() = default;
+  /// The heats of so many rows are going to be added.
+  explicit RowHeats(std::int64_t rows) : rows_(static_cast<std::size_t>(rows)) {}
   /// Rows from `first` on, which does not fall from call to call, have this heat; all have 0 before.
   void add(std::int64_t first, std::uint8_t heat);
+  /// All are added.
+  void end();
   /// Returns those that heat_of(row) gives of `rows` rows.
   template <class HeatOf>
   static RowHeats of_each(std::int64_t rows, const HeatOf& heat_of) {
-    RowHeats heats;
+    RowHeats heats(rows);
     for (std::int64_t row = 0; row < rows; ++row) heats.add(row, heat_of(row));
-    heats.end(rows);
+    heats.end();
     return heats;
   }
-  /// All are added: from here on it is kept as it takes less.
-  void end(std::int64_t rows);
   /// Returns the bytes as a RowHeatsView takes them: runs() of HeatRun, or where that is 0 one a row.
   std::span<const std::byte> bytes() const {
     return each_.empty() ? std::as_bytes(std::span(runs_)) : std::as_bytes(std::span(each_));
@@ -64,7 +64,11 @@ class RowHeats {
   }
 
  private:
-  std::vector<HeatRun> runs_{0};
+  void fill(HeatRun run, std::size_t end);
+  void take_each();
+
+  std::size_t rows_ = 0;
+  std::vector<HeatRun> runs_{0};  // where each row has its byte: the last alone
   std::vector<std::uint8_t> each_;
 };
 

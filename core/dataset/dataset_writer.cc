@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <fstream>
@@ -23,11 +24,21 @@ namespace {
   throw Error(ErrorCode::kInvalid, target.string() + " exists; choose another folder or pass --overwrite");
 }
 
-/// Whether a folder may be replaced by a dataset.
+/// Whether it is a folder, and no link to one, that may be replaced by a dataset.
 bool is_dataset_or_empty(const fs::path& folder) {
   std::error_code error;
-  return fs::is_directory(folder, error) &&
+  return fs::is_directory(fs::symlink_status(folder, error)) &&
          (fs::is_empty(folder, error) || fs::exists(folder / "meta.json", error));
+}
+
+/// 0 where it cannot be looked at.
+std::uint64_t device_of(const fs::path& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? status.st_dev : 0;
+}
+std::uint64_t inode_of(const fs::path& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
 [[noreturn]] void refuse_other_thing(const fs::path& target) {
@@ -80,11 +91,14 @@ DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions option
                                          ", which is not there; remove the link or name another folder");
   if (exists && !fs::is_directory(target_))
     throw Error(ErrorCode::kInvalid, name + " exists and is not a folder; choose another name");
-  if (exists && !fs::is_empty(target_)) {
-    if (!options_.overwrite) refuse_existing(target_);
-    if (!is_dataset_or_empty(target_)) refuse_other_thing(target_);
+  if (exists && fs::is_symlink(target_, error)) target_ = fs::canonical(target_, error);
+  if (exists && !fs::is_empty(target_, error)) {
+    if (!options_.overwrite) refuse_existing(name);
+    if (!is_dataset_or_empty(target_)) refuse_other_thing(name);
   }
-  if (exists && fs::is_symlink(target_, error)) target_ = fs::canonical(target_);
+  if (exists && device_of(target_) != device_of(target_.parent_path()))
+    throw Error(ErrorCode::kInvalid,
+                name + " is where a disk is mounted, which cannot be renamed; name a folder in it");
   refuse_inside_dataset(target_);
   parents_.make(target_.parent_path());
   sweep_abandoned(target_);
@@ -128,24 +142,40 @@ void DatasetWriter::commit(DatasetMeta meta) {
 
 // Whatever has appeared there since the constructor looked is left as it is: nothing is replaced unasked.
 void DatasetWriter::rename_to_target() {
-  const auto rename_as = [&](unsigned flags) {
-    return ::renameat2(AT_FDCWD, temporary_folder().c_str(), AT_FDCWD, target_.c_str(), flags) == 0 ? 0
-                                                                                                    : errno;
-  };
   int failed = 0;
-  if (options_.overwrite && fs::exists(target_)) {
-    // Exchange, so that at no moment a reader finds nothing.
-    failed = rename_as(RENAME_EXCHANGE);
-    if (failed == 0 && !is_dataset_or_empty(temporary_folder())) {
-      failed = rename_as(RENAME_EXCHANGE);
-      if (failed == 0) refuse_other_thing(target_);
+  constexpr int kTries = 3;  // what is there may come and go
+  for (int i = 0; i < kTries; ++i) {
+    std::error_code error;
+    if (!options_.overwrite || !fs::exists(fs::symlink_status(target_, error))) {
+      failed = rename_as(0);  // takes the place of an empty folder alone
+      const bool taken = failed == ENOTEMPTY || failed == EEXIST || failed == ENOTDIR;
+      if (taken && !options_.overwrite) refuse_existing(target_);
+      if (!taken) break;
+      continue;
     }
-  } else {
-    failed = rename_as(0);  // takes the place of an empty folder alone
-    if (failed == ENOTEMPTY || failed == EEXIST || failed == ENOTDIR) refuse_existing(target_);
+    if (!is_dataset_or_empty(target_)) refuse_other_thing(target_);
+    const std::uint64_t own = inode_of(temporary_folder());
+    failed = rename_as(RENAME_EXCHANGE);  // at no moment a reader finds nothing
+    if (failed == 0 && !is_dataset_or_empty(temporary_folder())) put_back(own);
+    if (failed != ENOENT) break;
   }
   if (failed != 0)
     throw_errno("cannot rename " + temporary_folder().string() + " to " + target_.string(), failed);
+}
+
+/// 0, or errno.
+int DatasetWriter::rename_as(unsigned flags) const {
+  return ::renameat2(AT_FDCWD, temporary_folder().c_str(), AT_FDCWD, target_.c_str(), flags) == 0 ? 0 : errno;
+}
+
+/// What the exchange has taken from the target's place is no dataset.
+void DatasetWriter::put_back(std::uint64_t own) {
+  committed_ = true;  // whose that is under the temporary name: it is not removed
+  if (inode_of(target_) != own || rename_as(RENAME_EXCHANGE) != 0)
+    throw Error(ErrorCode::kIo, "what was at " + target_.string() + " lies at " +
+                                    temporary_folder().string() + " now; move it to where it belongs");
+  committed_ = false;
+  refuse_other_thing(target_);
 }
 
 }  // namespace hopfeed

@@ -2,6 +2,7 @@
 // hidden folder beside the final one, is fsynced (Sync::kYes), the manifest comes last, and one rename makes
 // it visible. What a killed writer left is swept by the next.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -40,8 +41,8 @@ class MadeFolders {
 class DatasetWriter : public ArrayFolder {
  public:
   /// A link to a folder stays, and the dataset appears where it leads. Throws kInvalid where `folder` exists
-  /// (unless overwrite is set and it is a hopfeed dataset or empty), is a link that leads nowhere or has a
-  /// name that is not UTF-8, kIo where its parent cannot be written.
+  /// (unless overwrite is set and it is a hopfeed dataset or empty), is a link that leads nowhere, is where a
+  /// disk is mounted or has a name that is not UTF-8, kIo where its parent cannot be written.
   /// Sweeps temporary folders of dead writers of the same target.
   explicit DatasetWriter(const std::filesystem::path& folder, DatasetWriterOptions options = {});
   /// Removes the temporary folder unless committed, and the parents that were made for it.
@@ -54,6 +55,8 @@ class DatasetWriter : public ArrayFolder {
 
  private:
   void rename_to_target();
+  int rename_as(unsigned flags) const;
+  void put_back(std::uint64_t own);
 
   MadeFolders parents_;  // first: they go after what lies in them
   std::filesystem::path target_;

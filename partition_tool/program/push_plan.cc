@@ -79,7 +79,7 @@ void check_targets(const PushPlan& plan) {
     const std::string name = one_name(target);
     if (target.host.empty() && (name == here || name.starts_with(here + "/")))
       refuse_target(target.text, "that is the dataset's own folder; name another");
-    if (target.host.empty()) refuse_inside_dataset(target.path, fmt::format("--to '{}': ", target.text));
+    if (target.host.empty()) refuse_inside_dataset(name, fmt::format("--to '{}': ", target.text));
     for (const auto& [other, text] : seen) {
       if (name == other)
         refuse_target(

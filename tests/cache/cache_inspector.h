@@ -60,9 +60,13 @@ class CacheInspector {
     if (section_.active != 0) faults += "tickets are active; ";
     for (const std::atomic<std::uint32_t>& ticket : section_.tickets)
       if (ticket != 0) faults += "a ticket is lost; ";
-    for (std::uint64_t entry = 0; entry < table_.size(); ++entry)
-      if (table_.entry(entry).wanted != 0)
-        faults += "entry " + std::to_string(entry) + " is wanted by nobody; ";
+    for (std::uint64_t entry = 0; entry < table_.size(); ++entry) {
+      const std::string name = "entry " + std::to_string(entry);
+      const CacheRow& row = table_.entry(entry);
+      if (row.wanted != 0) faults += name + " is wanted by nobody; ";
+      if (row.frame != 0 && table_.find(FrameWord::unpack(frame(row.frame).word).row) != &row)
+        faults += name + " has the frame of another row; ";
+    }
     return faults;
   }
 

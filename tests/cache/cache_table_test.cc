@@ -96,15 +96,17 @@ TEST(RowHeats, AreWhatWasAdded_AsStretchesOrByteByByte) {
   std::mt19937_64 random(2);
   for (const int longest : {1, 2, 7, 40, 3'000}) {
     std::vector<std::uint8_t> want;
-    RowHeats heats;
-    while (want.size() < 10'000) {
+    constexpr std::size_t kRows = 10'000;
+    RowHeats heats(kRows);
+    while (want.size() < kRows) {
       const auto heat = static_cast<std::uint8_t>(random() % 5 * 60);
       heats.add(static_cast<std::int64_t>(want.size()),
                 static_cast<std::uint8_t>(random()));  // corrected at once
       heats.add(static_cast<std::int64_t>(want.size()), heat);
       want.insert(want.end(), 1 + random() % static_cast<std::uint64_t>(longest), heat);
     }
-    heats.end(static_cast<std::int64_t>(want.size()));
+    want.resize(kRows);
+    heats.end();
     EXPECT_LE(heats.bytes().size(), want.size());
     EXPECT_EQ(heats.runs() == 0, longest < 10) << longest;
     const RowHeatsView view =
