@@ -650,7 +650,7 @@ def test_files_that_look_otherwise_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidError, match="b.txt has 2 columns with ',' between, and .*a.txt has 2 columns with tabs between; import files that look the same"):
         import_snap(tmp_path / "dataset", [tmp_path / "a.txt", tmp_path / "b.txt"])
     (tmp_path / "c.txt.gz").write_bytes(gzip.compress(b"1 2\n" * 99999)[:-30])
-    with pytest.raises(CorruptError, match="Unexpected end of GZIP stream: .*c.txt.gz; it is no whole file, get it again"):
+    with pytest.raises(CorruptError, match="c.txt.gz is no whole file .*; get it again"):
         import_snap(tmp_path / "dataset", tmp_path / "c.txt.gz")
     damaged = bytearray(gzip.compress(b"".join(b"%d %d\n" % (i * 7919 % 100003, i) for i in range(9999))))
     damaged[40] ^= 255  # of the first block's codes

@@ -18,7 +18,7 @@ pytest.importorskip("duckdb", reason="the extra [tables] is not installed")
 import pyarrow.parquet  # noqa: E402
 
 import hopfeed  # noqa: E402
-from hopfeed.errors import Error, InvalidError  # noqa: E402
+from hopfeed.errors import CorruptError, Error, InvalidError  # noqa: E402
 from hopfeed.programs import program  # noqa: E402
 from hopfeed.tables import import_tables  # noqa: E402
 from made_tables import write_table  # noqa: E402
@@ -64,6 +64,38 @@ def test_lines_of_snap_that_are_no_edges_are_refused(tmp_path: Path, written: st
     (tmp_path / "edges.txt").write_text(written)
     with pytest.raises(Error, match=line):
         hopfeed.import_snap(tmp_path / "dataset", tmp_path / "edges.txt", **options)
+
+
+@pytest.mark.parametrize(
+    "codec, name, damage",
+    [
+        ("gzip", "e.csv.gz", "none"),
+        ("gzip", "e.csv.gz", "cut off"),
+        ("gzip", "e.csv.gz", "another checksum"),
+        ("zstd", "e.csv.zst", "none"),
+        ("zstd", "e.csv.zst", "cut off"),
+    ],
+)
+def test_compressed_tables_that_are_not_whole_are_refused(tmp_path: Path, codec: str, name: str, damage: str) -> None:
+    """DuckDB takes what it can read of some of them, and says nothing."""
+    with pa.CompressedOutputStream(tmp_path / name, codec) as lines:
+        lines.write(b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * 7919 % 100_003) for i in range(50_000)))
+    written = bytearray((tmp_path / name).read_bytes())
+    if damage == "cut off":
+        written = written[: len(written) * 9 // 10]
+    elif damage != "none":
+        written[-6] ^= 1
+    (tmp_path / name).write_bytes(written)
+    (tmp_path / "v.csv").write_text("k\n" + "".join(f"{i}\n" for i in range(100_003)))
+    edge = {"src": "v", "rel": "to", "dst": "v", "table": str(tmp_path / name), "src_key": "a", "dst_key": "b"}
+    job = {"nodes": [{"name": "v", "table": str(tmp_path / "v.csv"), "key": "k"}], "edges": [edge]}
+    if damage == "none":
+        import_tables(tmp_path / "dataset", job, memory="1G")
+        assert len(edges_of(tmp_path / "dataset")) == 50_000
+        return
+    with pytest.raises(CorruptError, match=f"{name} is no whole file .*; get it again"):
+        import_tables(tmp_path / "dataset", job, memory="1G")
+    assert not (tmp_path / "dataset").exists()
 
 
 def chunked(folder: Path, nodes: int, data: dict[str, list[Path]], form: str) -> Path:

@@ -9,6 +9,7 @@ import gzip
 import os
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from hopfeed.tables.work import Work
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
 _PARQUET = (".parquet", ".parq", ".pq")
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "INT", "LONG", "SHORT")
+_CODECS = {".gz": "gzip", ".zst": "zstd"}  # by the suffix, of Arrow
+_PIECE = 1 << 20  # bytes
 _INTEGERS = ("BIGINT", "HUGEINT", "UBIGINT", "INTEGER")
 
 
@@ -177,6 +180,7 @@ class Sources:
             options = f"union_by_name = true, hive_partitioning = {'true' if hive else 'false'}"
             relation = f"read_parquet({sql.paths(files)}, {options})"
         else:
+            _check_whole(files, where)
             relation = self._csv(table, files, hive, f"{where}: {title}")
         columns = self._engine.types(relation, of=f"{where}: {title}")
         if table.once:
@@ -289,6 +293,30 @@ class Sources:
         columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(first)))
         if columns:
             self._engine.run(f"SELECT count(COLUMNS(*)) FROM read_csv({sql.paths([path])}, {options}, auto_detect = false, columns = {{{columns}}})", of=where)
+
+
+def _check_whole(files: Sequence[str], where: str) -> None:
+    """Reads compressed files to their end, whose checksums DuckDB does not look at: of some that are cut off it takes what there is.
+
+    Raises:
+        CorruptError: naming one that is damaged.
+    """
+
+    def check(path: str) -> None:
+        import pyarrow
+
+        try:
+            with pyarrow.CompressedInputStream(path, _CODECS[Path(path).suffix]) as stream:
+                while stream.read(_PIECE):
+                    pass
+        except OSError as error:
+            if error.errno is not None:  # of the disk
+                raise
+            raise CorruptError(f"{where}: {path} is no whole file ({error}); get it again") from None
+
+    compressed = [path for path in files if Path(path).suffix in _CODECS]
+    with errors_as_lines(where), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
+        list(threads.map(check, compressed))
 
 
 def _parsed(where: str, title: str, relation: str, columns: dict[str, str]) -> Made:
