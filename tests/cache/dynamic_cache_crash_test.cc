@@ -36,7 +36,7 @@ using testing::make_cache;
 using testing::RowTaker;
 
 // Each row has an entry in the cache's table; or those that matter, in buckets that overflow at times.
-constexpr CacheShape kEachRow{.rows = 300, .frames = 40}, kFewPlaces{.rows = 40'000, .frames = 300};
+constexpr CacheShape kEachRow{.rows = 300, .frames = 40}, kFewPlaces{.rows = 4'000, .frames = 60};
 
 /// A child that ends with what `run` returns. The parent's other thread is the watchdog's, which sleeps.
 pid_t forked(const std::function<int()>& run) {
@@ -110,7 +110,7 @@ TEST_P(DynamicCacheCrashes, AMemberKilledAtEachFailpoint_OthersHaveTheirBytes_An
       };
       waiting.announce(testing::skewed_ids(random, shape_.rows, 30));
       if (second) {
-        EXPECT_EQ(dies("cache.mid_claim", 20), 128 + SIGKILL);
+        EXPECT_EQ(dies("cache.mid_claim", 3), 128 + SIGKILL);
       }
       const int code = dies(name, hit);
       EXPECT_TRUE(code == 128 + SIGKILL || code == 0) << name << " at hit " << hit << ": " << code;
