@@ -107,11 +107,12 @@ class Meeting:
         until, here, pause = time.monotonic() + self._timeout, 0, 0.001
         self._waits = True
         while True:
+            is_there = self._has(name)  # before the outcome is read, which may be that another rank failed
             why = json.loads(self._get("outcome")) if self._has("outcome") else None
             if why is not None:
                 rank, code, message = why
                 raise errors.class_of(code)(message if rank == self._rank else f"rank {rank}: {message}")
-            if self._has(name):
+            if is_there:
                 self._waits = False
                 return
             if time.monotonic() > until:

@@ -523,6 +523,30 @@ dist.barrier()
                 Meeting("x", 0, 2, timeout=1)
         assert "\n" not in str(raised.value)
 
+    def test_a_failure_between_two_looks_into_the_store_is_no_success(self) -> None:
+        import torch.distributed
+        from hopfeed.meeting import Meeting
+
+        class FailsAfterALook:
+            """Of rank 0. Rank 1 fails just after rank 0 has looked for the outcome in vain."""
+
+            def __init__(self) -> None:
+                self.store = torch.distributed.HashStore()
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self.store, name)
+
+            def check(self, keys: list[str]) -> bool:
+                there = self.store.check(keys)
+                if keys == ["x/1/outcome"]:
+                    self.store.compare_set(keys[0], "", json.dumps([1, hopfeed.InvalidError.code, "differs"]))
+                return there
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("hopfeed.meeting._store_of", lambda world: FailsAfterALook())
+            with pytest.raises(hopfeed.InvalidError, match="^rank 1: differs$"), Meeting("x", 0, 2, timeout=10) as meeting:
+                meeting.say(1)
+
 
 class TestDistTensor:
     def test_it_goes_back_after_all_servers_were_started_again(self, owners: Owners) -> None:
