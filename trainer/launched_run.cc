@@ -4,23 +4,18 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <random>
-#include <span>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/mapped_file.h"
-#include "core/base/sha256.h"
 #include "stream/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr const char* kKey = "hopfeed/run";  // beside the keys that each attempt has (world.cc)
-constexpr std::size_t kMostToken = 4096;
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -54,16 +49,6 @@ std::string id_in_store(const TorchrunEnvironment& env, std::chrono::millisecond
   return id;
 }
 
-/// A hash of it, since it is a secret.
-std::string id_of_token(const std::filesystem::path& file) {
-  try {
-    const std::string token = file.empty() ? "" : read_text_file(file, kMostToken);
-    return token.empty() ? "" : sha256(std::as_bytes(std::span(token)));
-  } catch (const Error&) {  // who uses it says so
-    return "";
-  }
-}
-
 LaunchedRun asked(const World& world) {
   LaunchedRun run{.restarts = world.restart_count(), .id = ""};
   const std::string begun_again = variable("HOPFEED_RESTART");
@@ -71,7 +56,7 @@ LaunchedRun asked(const World& world) {
     std::int64_t times = 1;  // whatever else it says, it does not say that this is the first start
     std::from_chars(begun_again.data(), begun_again.data() + begun_again.size(), times);
     run.restarts += times;
-    run.id = id_of_token(variable("HOPFEED_TOKEN_FILE"));
+    run.id = variable("HOPFEED_RUN");
     return run;
   }
   const std::optional<TorchrunEnvironment> env = torchrun_environment();

@@ -3,7 +3,7 @@
 // those that an earlier run has left in the same folder (earlier_run.h).
 //
 //   torchrun          its agent keeps a store over restarts: the first rank 0 leaves a number there
-//   hopfeed-launch    HOPFEED_RESTART counts; the token that it makes for its servers is of one run
+//   hopfeed-launch    HOPFEED_RESTART counts, HOPFEED_RUN names the run
 #pragma once
 #include <cstdint>
 #include <string>

@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=1000, help="seeds of a step, over all trainers")
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--checkpoint", metavar="FILE", help="kept after each epoch; a run that was begun again goes on from it")
+    parser.add_argument("--checkpoint", metavar="FILE", help="kept after each epoch; a run that was begun again goes on from its own")
     parser.add_argument("--resume", action="store_true", help="go on from --checkpoint, where there is one, in the first run too")
     parser.add_argument("--digests", action="store_true", help="print the digests of each rank's batches, and the accuracy, as a line of JSON")
     parser.add_argument("--replay", metavar="RANK/WORLD", help="alone: go through that rank's batches only, and print their digests")
@@ -135,8 +135,9 @@ def main() -> None:
     model = Sage(g.ndata["x"].shape[1], arguments.hidden, g.num_classes(), len(arguments.fanouts))
     trained = parallel(model, world)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
-    begun, again = 0, arguments.resume or os.environ.get("HOPFEED_RESTART", "0") != "0"
-    if arguments.checkpoint and again and (state := kept(arguments.checkpoint, rank, world)):
+    begun, again, run = 0, os.environ.get("HOPFEED_RESTART", "0") != "0", os.environ.get("HOPFEED_RUN")
+    state = kept(arguments.checkpoint, rank, world) if arguments.checkpoint and (again or arguments.resume) else None
+    if state and (arguments.resume or state["run"] == run):  # an earlier run's is none of a run that was begun again
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         begun = state["epoch"]
@@ -167,7 +168,7 @@ def main() -> None:
             if rank == 0:
                 print(f"epoch {epoch + 1}: loss {total / len(loader):.4f} of {len(loader)} steps, valid {reached:.4f}", flush=True)
                 if arguments.checkpoint:
-                    keep(arguments.checkpoint, {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch + 1})
+                    keep(arguments.checkpoint, {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch + 1, "run": run})
         reached = accuracy(model, test, world)
     mine = {"rank": rank, "seeds": len(train), "digests": digests}
     told = [mine] * world

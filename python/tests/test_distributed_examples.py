@@ -81,13 +81,15 @@ def test_two_ranks_over_servers_have_the_batches_of_one_machine(small: Path, two
 
 
 def test_alone_it_is_the_same_script(small: Path, two: Machines, tmp_path: Path) -> None:
-    place, more = {"HOPFEED_DATA": str(two.whole)}, ("--digests", "--checkpoint", tmp_path / "kept")
+    place, more = {"HOPFEED_DATA": str(two.whole), "HOPFEED_RUN": "a1"}, ("--digests", "--checkpoint", tmp_path / "kept")
     out = run("distributed_sage.py", place, *SAGE, *more)
     assert out.count("\nepoch") + out.startswith("epoch") == EPOCHS and "test accuracy" in out
     assert json.loads(out.splitlines()[-1])["ranks"] == [{"rank": 0, "seeds": 500, "digests": expected_digests(small, two, 0, 1)}]
     again = run("distributed_sage.py", place | {"HOPFEED_RESTART": "1"}, *SAGE, "--epochs", EPOCHS + 1, *more)
     assert [line.split(":")[0] for line in again.splitlines() if line.startswith("epoch")] == [f"epoch {EPOCHS + 1}"]  # it goes on
     assert json.loads(again.splitlines()[-1])["ranks"][0]["digests"] == expected_digests(small, two, 0, 1, EPOCHS + 1)[EPOCHS:]
+    another = run("distributed_sage.py", place | {"HOPFEED_RESTART": "1", "HOPFEED_RUN": "b2"}, *SAGE, *more)
+    assert another.startswith("epoch 1:")  # what an earlier run has kept is none of its own
 
 
 def test_two_ranks_learn_rows_at_their_owners(two: Machines) -> None:

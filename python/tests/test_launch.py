@@ -37,7 +37,7 @@ def plan(cut: Cut = CUT, hosts: list[Host] = HOSTS, **options: object) -> Plan:
 
 
 def environments(found: Plan) -> list[dict[str, str]]:
-    return [found.trainer_environment(host, folder="/run", restart=3) for host in found.hosts]
+    return [found.trainer_environment(host, folder="/run", run="a1", restart=3) for host in found.hosts]
 
 
 # ---- the hosts file
@@ -142,14 +142,14 @@ def test_one_server_alone_has_no_peers() -> None:
 
 
 def test_trainers_learn_of_their_run_from_the_environment() -> None:
-    common = {"HOPFEED_RESTART": "3", "HOPFEED_TOKEN_FILE": "/run/token", "HOPFEED_TLS_CA": "/run/cert.pem"}
+    common = {"HOPFEED_RUN": "a1", "HOPFEED_RESTART": "3", "HOPFEED_TOKEN_FILE": "/run/token", "HOPFEED_TLS_CA": "/run/cert.pem"}
     peers = {"HOPFEED_DATA": "/there", "HOPFEED_PEERS": "node1:9470,10.0.0.2:9480"}
     assert environments(plan(remote_data="/there")) == 2 * [common | peers]
     assert environments(plan(remote_data="/there", state="/s")) == 2 * [common | peers | {"HOPFEED_OWNERS": "peers"}]
     servers = {"HOPFEED_SERVERS": "node1:9470,10.0.0.2:9480"}
     assert environments(plan(sampling="servers")) == 2 * [common | servers]
     assert environments(plan(sampling="servers", state="/s")) == 2 * [common | servers | {"HOPFEED_OWNERS": "servers"}]
-    assert environments(plan(servers=0)) == 2 * [{"HOPFEED_RESTART": "3", "HOPFEED_DATA": "/data/cut"}]
+    assert environments(plan(servers=0)) == 2 * [{"HOPFEED_RUN": "a1", "HOPFEED_RESTART": "3", "HOPFEED_DATA": "/data/cut"}]
     assert all("HOPFEED_TLS_CA" not in told and "HOPFEED_TOKEN_FILE" in told for told in environments(plan(tls=False)))
 
 

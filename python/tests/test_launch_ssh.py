@@ -308,11 +308,13 @@ def test_a_host_that_dies_is_named_and_the_run_goes_on_when_it_is_back(launch: C
 
 
 def test_a_run_begins_again_where_a_trainer_fails(launch: Callable[..., Launched]) -> None:
-    text = 'echo begun $HOPFEED_RESTART; test $RANK = 0 && exec sleep 1; test $HOPFEED_RESTART = 2 && exit; echo out of luck; exit 7'
+    text = 'echo begun $HOPFEED_RESTART; echo run $HOPFEED_RUN; test $RANK = 0 && exec sleep 1; test $HOPFEED_RESTART = 2 && exit; echo out of luck; exit 7'
     code, out, err = launch("sh", "-c", text, options=["--restarts", 2]).end()
     assert code == 0, err
     assert err.count("node2: trainer-1 ended with exit code 7: out of luck") == 2
     assert [f"node2 trainer-1: begun {times}" in out for times in range(4)] == [True, True, True, False]
+    names = re.findall(r"trainer-[01]: run ([0-9a-f]{32})$", out, re.MULTILINE)
+    assert len(names) == 6 and len(set(names)) == 1
     run = launch("sh", "-c", text, options=["--restarts", 1])
     assert run.complaint() == (1, ["node2: trainer-1 ended with exit code 7: out of luck"])
     assert run.report()["restarts"] == 1 and run.report()["outcome"] == "failed"

@@ -118,12 +118,11 @@ TEST_F(EarlierRun, KilledInTheLastModel_TheRestartGoesOn) {
   }
 }
 
-// hopfeed-launch gives a run a token, and counts its starts.
+// hopfeed-launch names a run, and counts its starts.
 TEST_F(EarlierRun, BegunAgainByALauncher_ItTakesItsOwnCheckpointsAlone) {
-  std::ofstream(folder_.path() / "token") << "0123456789abcdef";
+  std::string run = "0123456789abcdef";
   const auto started = [&](const std::string& again, const Words& command) {
-    return run_program(
-        command, {{"HOPFEED_RESTART", again}, {"HOPFEED_TOKEN_FILE", (folder_.path() / "token").string()}});
+    return run_program(command, {{"HOPFEED_RESTART", again}, {"HOPFEED_RUN", run}});
   };
   earlier(nodes({"--epochs", "21"}));
   EXPECT_EQ(started("0", killed_behind("", nodes({"--epochs", "20"}))).status, 1);
@@ -132,7 +131,7 @@ TEST_F(EarlierRun, BegunAgainByALauncher_ItTakesItsOwnCheckpointsAlone) {
   ASSERT_EQ(second.status, 0) << second.output;
   expect_epochs(20);
   EXPECT_EQ(count(second.output, "features alone epoch 0/"), 0U) << "it goes on from its checkpoint";
-  std::ofstream(folder_.path() / "token") << "another run's";
+  run = "fedcba9876543210";
   const ProgramResult another = started("1", nodes({"--epochs", "3"}));
   ASSERT_EQ(another.status, 0) << another.output;
   expect_epochs(3);

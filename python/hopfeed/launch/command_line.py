@@ -11,7 +11,7 @@ _TORCHRUN_KILLS_AFTER = 30  # seconds from SIGTERM, whatever anybody says
 
 _EPILOG = """\
 Trainers find what they need in HOPFEED_DATA, HOPFEED_PEERS, HOPFEED_SERVERS, HOPFEED_OWNERS, HOPFEED_TOKEN_FILE,
-HOPFEED_TLS_CA and HOPFEED_RESTART; docs/cluster.md has the table.
+HOPFEED_TLS_CA, HOPFEED_RUN and HOPFEED_RESTART; docs/cluster.md has the table.
 
 Example: hopfeed-launch --hosts hosts --data data/cut --trainers 2 -- node_classification --epochs 20 --out /shared/run
 """

@@ -109,10 +109,15 @@ class Plan:
             "sh", "-c", _TRAINER, "sh", folder, *self.options.command,
         ]  # fmt: skip
 
-    def trainer_environment(self, host: HostPlan, *, folder: str, restart: int) -> dict[str, str]:
-        """What trainers learn of their run (docs/cluster.md has the table)."""
+    def trainer_environment(self, host: HostPlan, *, folder: str, run: str, restart: int) -> dict[str, str]:
+        """What trainers learn of their run (docs/cluster.md has the table).
+
+        Args:
+            run: a name that all its starts have, and no other run.
+            restart: how often it was begun again.
+        """
         options = self.options
-        told = {"HOPFEED_RESTART": str(restart)}
+        told = {"HOPFEED_RUN": run, "HOPFEED_RESTART": str(restart)}
         if options.sampling == "servers":
             told["HOPFEED_SERVERS"] = self.addresses
         else:
@@ -161,7 +166,7 @@ def _plan_host(host: Host, rank: int, hosts: int, cut: Cut, options: RunOptions)
 
 
 def describe(plan: Plan) -> str:
-    """What would run where, for --dry-run. RUN is the folder that a run has on each host."""
+    """What would run where, for --dry-run. RUN is the folder that a run has on each host, ID its name."""
     text = []
     for host in plan.hosts:
         text.append(f"{host.host.login}: partition{'s' * (len(host.partitions) != 1)} {','.join(map(str, host.partitions))} in {host.data}")
@@ -170,7 +175,7 @@ def describe(plan: Plan) -> str:
             if plan.options.sampling == "servers" and not plan.options.num_workers:
                 words[words.index("--num-workers") + 1] = "CORES" if plan.options.servers == 1 else f"CORES/{plan.options.servers}"
             text.append(f"  {server.name}: {shlex.join(words)}")
-        environment = plan.trainer_environment(host, folder="RUN", restart=0)
+        environment = plan.trainer_environment(host, folder="RUN", run="ID", restart=0)
         text.append("  trainers: " + " ".join(f"{name}={value}" for name, value in environment.items()))
         words = plan.trainer_command(host, folder="RUN")
         text.append(f"    {shlex.join([*words[:words.index('sh')], *plan.options.command])}")

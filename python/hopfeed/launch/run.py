@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -63,6 +64,7 @@ class Run:
         self.machines = [self._machine(host, version, on_line) for host in plan.hosts]
         self.restarts = 0  # of --restarts, used up
         self.begun_again = 0
+        self._name = uuid.uuid4().hex
         self.times: dict[str, float] = {}
         self._begin = time.monotonic()
         self._pings: asyncio.Task[None] | None = None
@@ -215,7 +217,7 @@ class Run:
             plan, begun = machine.plan, machine.begun
             assert begun is not None
             command = self.plan.trainer_command(plan, folder=begun["folder"])
-            environment = self.plan.trainer_environment(plan, folder=begun["folder"], restart=self.begun_again)
+            environment = self.plan.trainer_environment(plan, folder=begun["folder"], run=self._name, restart=self.begun_again)
             machine.start(
                 TRAINERS, [begun["programs"]["torchrun"], *command[1:]], environment=environment, pipes=plan.pipes,
                 watched=self._watched and plan.rank == 0,
