@@ -14,8 +14,8 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/mapped_file.h"
-#include "core/dataset/dataset_meta.h"
 #include "core/dataset/given_array.h"
+#include "core/dataset/meta_file.h"
 #include "core/dataset/node_keys.h"
 
 namespace hopfeed {
@@ -130,8 +130,8 @@ void read_seeds_by_key(const fs::path& file, LoaderOptions& options) {
                 fmt::format("{} reads the keys in the dataset's folder, and with --servers there is none; "
                             "turn keys into ids (Dataset.ids in Python) and give --seeds",
                             kOption));
-  const fs::path dataset(options.dataset), meta_path = dataset / "meta.json";
-  const DatasetMeta meta = parse_meta(read_text_file(meta_path, kMaxMetaBytes), meta_path.string());
+  const fs::path dataset(options.dataset);
+  const DatasetMeta meta = read_meta(dataset);
   const int type = options.node_type.empty() ? 0 : meta.node_type(options.node_type);
   KeyedSeeds keyed(file, meta.node_types[static_cast<std::size_t>(type)], dataset);
   options.seeds = file.extension() == ".npy" ? keyed.of_array() : keyed.of_lines();

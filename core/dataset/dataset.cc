@@ -5,14 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/json_text.h"
-#include "core/base/limits.h"
 #include "core/dataset/array_shape.h"
 #include "core/dataset/corrupt_file.h"
+#include "core/dataset/meta_file.h"
 
 namespace hopfeed {
 namespace {
@@ -35,25 +33,7 @@ std::size_t find(const std::vector<Item>& list, const std::string& name, Missing
 }  // namespace
 
 Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
-    : folder_(folder), options_(std::move(options)) {
-  const std::filesystem::path meta_path = folder_ / "meta.json";
-  std::error_code error;
-  const bool is_folder = std::filesystem::is_directory(folder_, error);
-  if (error && error.value() != ENOENT && error.value() != ENOTDIR)
-    throw_errno("cannot open the dataset folder " + folder_.string(), error.value());
-  if (!is_folder && std::filesystem::exists(folder_, error))
-    throw Error(ErrorCode::kInvalid,
-                folder_.string() + " is a file; name the dataset's folder, which has the meta.json in it");
-  if (!is_folder) throw Error(ErrorCode::kNotFound, "no dataset folder " + folder_.string());
-  require_utf8(std::filesystem::absolute(folder_), "the dataset folder");
-  const bool has_meta = std::filesystem::exists(meta_path, error);
-  if (error && error.value() != ENOENT) throw_errno("cannot open " + meta_path.string(), error.value());
-  if (!has_meta) {
-    throw Error(ErrorCode::kNotFound,
-                folder_.string() +
-                    " has no meta.json, so it is no hopfeed dataset; make one with hopfeed-partition import");
-  }
-  meta_ = parse_meta(read_text_file(meta_path, kMaxMetaBytes), meta_path.string());
+    : folder_(folder), options_(std::move(options)), meta_(read_meta(folder)) {
   choose_partitions();
   nodes_.resize(meta_.node_types.size());
   edges_.resize(meta_.edge_types.size());

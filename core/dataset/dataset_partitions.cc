@@ -20,8 +20,8 @@ void Dataset::choose_partitions() {
         throw Error(
             ErrorCode::kNotFound,
             fmt::format(
-                "{} of {} is not on this machine: name the machines that serve the partitions that are "
-                "not ({}), or push it here (hopfeed-partition push)",
+                "{} of {} is not on this machine: push it here (hopfeed-partition push), or, to sample, "
+                "name the machines that have it ({})",
                 part_folder(p), folder_.string(), marked("peers")));
     return;
   }

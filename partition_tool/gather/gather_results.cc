@@ -12,10 +12,10 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/mapped_file.h"
 #include "core/base/memory_limits.h"
 #include "core/base/saturating.h"
 #include "core/dataset/corrupt_file.h"
+#include "core/dataset/meta_file.h"
 #include "core/dataset/node_keys.h"
 #include "partition_tool/gather/node_ranks.h"
 #include "partition_tool/gather/placed_file.h"
@@ -150,8 +150,7 @@ void Gathering::choose_keys() {
     if (!keys_left_out_) keys_ = what_.keys;
     return;
   }
-  const fs::path path = options_.keys_from / "meta.json";
-  const DatasetMeta meta = parse_meta(read_text_file(path, kMaxMetaBytes), path.string());
+  const DatasetMeta meta = read_meta(options_.keys_from);
   if (meta.fingerprint != what_.fingerprint)
     throw Error(
         ErrorCode::kInvalid,
@@ -159,7 +158,8 @@ void Gathering::choose_keys() {
                     "and not {}; name the one that they were computed over",
                     options_.keys_from.string(), meta.fingerprint, what_.fingerprint));
   const NodeTypeMeta& node = meta.node_types[meta.node_type(what_.node_type)];
-  if (node.count != what_.count) corrupt_file(path, "it has another number of nodes than the results tell");
+  if (node.count != what_.count)
+    corrupt_file(options_.keys_from / "meta.json", "it has another number of nodes than the results tell");
   given_keys_.emplace(options_.keys_from, node);
   if (given_keys_->digest() != node.keys.digest)
     corrupt_file(options_.keys_from / keys_path(node), "it is damaged: its digest is another");

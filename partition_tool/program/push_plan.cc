@@ -11,9 +11,8 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "core/base/limits.h"
-#include "core/base/mapped_file.h"
 #include "core/dataset/dataset_writer.h"
+#include "core/dataset/meta_file.h"
 
 namespace hopfeed {
 namespace {
@@ -145,14 +144,8 @@ PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to
     throw Error(ErrorCode::kInvalid, "--to is required; give PARTITIONS=HOST:PATH, once for each machine");
   PushPlan plan{.name = folder, .folder = fs::absolute(folder).lexically_normal().string()};
   while (plan.folder.size() > 1 && plan.folder.back() == '/') plan.folder.pop_back();
-  const fs::path manifest = fs::path(plan.folder) / "meta.json";
-  std::error_code error;
-  if (!fs::exists(manifest, error))
-    throw Error(
-        ErrorCode::kNotFound,
-        folder + " has no meta.json, so it is no hopfeed dataset; make one with hopfeed-partition import");
-  plan.meta_text = read_text_file(manifest, kMaxMetaBytes);
-  plan.meta = parse_meta(plan.meta_text, manifest.string());
+  plan.meta_text = read_meta_text(folder);
+  plan.meta = parse_meta(plan.meta_text, folder + "/meta.json");
   plan.parts = parts;
   for (const std::string& text : to) plan.targets.push_back(parse_target(text));
   check_targets(plan);

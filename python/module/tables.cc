@@ -19,7 +19,7 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/mapped_file.h"
+#include "core/dataset/meta_file.h"
 #include "core/dataset/node_keys.h"
 #include "partition_tool/tables/arrow_abi.h"
 #include "partition_tool/tables/arrow_stream.h"
@@ -236,9 +236,7 @@ void bind_keys(nb::module_& module) {
       .def(
           "__init__",
           [](PythonKeys* self, const std::string& folder, const std::string& node_type) {
-            const DatasetMeta meta =
-                parse_meta(read_text_file(std::filesystem::path(folder) / "meta.json", kMaxMetaBytes),
-                           folder + "/meta.json");
+            const DatasetMeta meta = read_meta(folder);
             new (self)
                 PythonKeys(folder, meta.node_types[static_cast<std::size_t>(meta.node_type(node_type))]);
           },

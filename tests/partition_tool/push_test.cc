@@ -141,7 +141,7 @@ TEST_F(PushProgram, DryRun_ShowsWhatWouldGoWhereAndWritesNothing) {
 
 TEST_F(PushProgram, BadInput_IsOneLineThatNamesItAsItWasTyped) {
   refuse("push cut", "--to is required");
-  refuse("push none --to 0=there", "none has no meta.json");
+  refuse("push none --to 0=there", "no dataset folder none");
   refuse("push cut --to 0-3=there", "--to is '0-3=there'; there is no partition 3: cut has 3, from 0 to 2");
   refuse("push cut --to 0,0=there", "it names partition 0 twice");
   refuse("push cut --to 2-1=there", "2-1 is no range");
