@@ -116,6 +116,7 @@ def test_what_is_no_key_is_one_line(tmp_path: Path) -> None:
             hopfeed.Loader(folder, seeds_by_key=lines, **OPTIONS)
     refused = sampled(numbers, "--seeds-by-key", tmp_path / "absent")
     assert refused.returncode != 0 and refused.stderr.count("\n") == 1 and str(tmp_path / "absent") in refused.stderr
+    assert sampled(tmp_path / "nowhere", "--seeds-by-key", lines).stderr == f"hopfeed-sample: no dataset folder {tmp_path / 'nowhere'}\n"
     np.save(tmp_path / "numbers.npy", np.arange(3))
     assert "give a text file with a key in each line" in sampled(texts, "--seeds-by-key", tmp_path / "numbers.npy").stderr
     assert "give one of them" in sampled(numbers, "--seeds-by-key", lines, "--seeds", tmp_path / "numbers.npy").stderr

@@ -91,6 +91,21 @@ def seeds_of(loader: Any) -> list[int]:
     return torch.cat([batch.input_id.clone() for batch in loader]).tolist()
 
 
+def test_what_decides_the_draws_is_said_once_and_by_seed(data: Data) -> None:
+    weights = torch.ones(N, dtype=torch.float64)
+    mine = torch.Generator().manual_seed(3)
+    nodes = {"num_neighbors": [2], "input_nodes": torch.arange(N), "num_workers": 0}
+    for sampler in (
+        WeightedRandomSampler(weights, N, generator=mine),
+        RandomSampler(range(N), replacement=True, generator=mine),
+        RandomSampler(range(N), generator=mine),
+    ):
+        with pytest.raises(hopfeed.UnsupportedError, match="sampler has a generator; the order comes from seed="):
+            NeighborLoader(data, sampler=sampler, **nodes)
+    with pytest.raises(hopfeed.InvalidError, match="^seed_weights and sampler=ImbalancedSampler both say how seeds are drawn"):
+        NeighborLoader(data, sampler=ImbalancedSampler(torch.arange(N) // 90), seed_weights=weights, **nodes)
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_split_says_which_nodes_are_seeds(data: Data, tmp_path: Path, workers: int) -> None:
     from test_servers import server

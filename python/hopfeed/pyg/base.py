@@ -109,6 +109,8 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
                 raise InvalidError("sampler and shuffle=True are given; a sampler decides the order: leave shuffle out")
             ordered = samplers.options_of(sampler, graph.num_seeds(start))
             shuffle = ordered.pop("shuffle")
+            if "seed_weights" in ordered and "seed_weights" in others:
+                raise InvalidError(f"seed_weights and sampler={type(sampler).__name__} both say how seeds are drawn; give one of them")
         edge_types = [key for key in graph.edge_keys if key is not None]
         subgraph = arguments.subgraph(subgraph_type, directed)
         chosen = arguments.fanouts(num_neighbors, edge_types, graph.typed, others.get("sampler"), subgraph)

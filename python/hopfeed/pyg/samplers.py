@@ -31,9 +31,9 @@ def options_of(sampler: Any, num_seeds: int) -> Options:
     if _is(sampler, SequentialSampler):
         _check_length(sampler.data_source, num_seeds)
         return {"shuffle": False}
+    if getattr(sampler, "generator", None) is not None:
+        raise UnsupportedError("sampler has a generator; the order comes from seed= (and the epoch), so that it is the same on every machine")
     if _is(sampler, RandomSampler) and not sampler.replacement and sampler.num_samples == num_seeds:
-        if sampler.generator is not None:
-            raise UnsupportedError("sampler has a generator; the order comes from seed= (and the epoch), so that it is the same on every machine")
         return {"shuffle": True}
     if _is(sampler, RandomSampler) and sampler.replacement and sampler.num_samples == num_seeds:
         return {"shuffle": True, "seed_weights": np.ones(num_seeds)}
