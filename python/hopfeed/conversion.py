@@ -107,6 +107,8 @@ def plan(
     for name, (key, store) in zip(names, node_stores.items()):
         planned.node_names[key] = name
         count = store.num_nodes
+        if count is None and key is None:
+            raise InvalidError("data has no nodes; give it x, edge_index or num_nodes")
         if count is None:
             raise InvalidError(f"data has no number of nodes for type {key!r}; set data[{key!r}].num_nodes")
         planned.counts[key] = int(count)

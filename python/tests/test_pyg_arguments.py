@@ -272,6 +272,8 @@ def test_weights_of_seeds_may_be_a_list(data: Data) -> None:
 
 def test_errors_of_the_library_have_pygs_words(data: Data, hetero: HeteroData) -> None:
     refused(NeighborLoader, "^data has no nodes; give it x, edge_index or num_nodes$", Data(), [2])
+    with pytest.raises(hopfeed.InvalidError, match="^data has no nodes; give it x, edge_index or num_nodes$"):
+        hopfeed.from_pyg(Data(), "no/folder/is/made")
     refused(NeighborLoader, r"name another of theirs \(seed_time\), or give the time of each \(input_time\)$", data, [2], time_attr="when")
     refused(NeighborLoader, r"^fanout 70000 \(num_neighbors\) is not between 0 and 65535", data, [70000])
     refused(NeighborLoader, r"^fanout 70000 \(num_neighbors\) is not", hetero, {("a", "r", "b"): [70000]}, "a")

@@ -153,8 +153,6 @@ def open_graph(
         return Graph.of_folder(data)
     if isinstance(data, (Data, HeteroData)):
         refuse_lists(data)
-        if isinstance(data, Data) and data._store.num_nodes is None:
-            raise InvalidError("data has no nodes; give it x, edge_index or num_nodes")
         planned = conversion.plan(data, weight=weight, time_attr=time_attr, extra=extra, gradients=True)
         graph = Graph.of_data(data, planned, conversion.convert(planned, cache_dir, rows=rows, cache_limit=cache_limit, progress=progress))
         return graph if rows else graph.without_rows(planned)
