@@ -36,15 +36,23 @@ std::string title_of(const ModelRun& run) {
   return run.title.empty() ? model_title(run.training, meta_of(run.training)) : run.title;
 }
 
-/// Sampled: of the validation behind each epoch, where this machine does not have the whole graph.
-ModelReport report_of(const ModelRun& run, const TrainingResult& result) {
+/// Servers do not give the whole graph; machines with partitions need a folder that others are served.
+/// Returns what exact accuracies lack; empty where they are possible.
+std::string exact_needs(const ClassificationArguments& a, const TrainingOptions& training) {
+  if (a.servers.remote()) return "the dataset folder (--data)";
+  if (!training.loader.execution.partitions.on() || !a.inference.results.empty()) return "";
+  return "--results, a folder that this machine's hopfeed-server --results serves to the others";
+}
+
+/// Sampled: of the validation behind each epoch, where exact accuracies lack something.
+ModelReport report_of(const ModelRun& run, const TrainingResult& result, const std::string& lacking) {
   return {.title = title_of(run),
           .prefix = run.prefix,
           .rows = result.rows,
           .best_epoch = result.best_epoch,
           .returns = result.returns.times,
           .batches_again = result.returns.batches,
-          .sampled = true};
+          .exact_needs = lacking};
 }
 
 ExactValidation validation_of(const ClassificationArguments& a, const TrainingOptions& training, int threads,
@@ -78,12 +86,6 @@ ModelReport evaluate(World& world, const ModelRun& run, const TrainingResult& re
       .inference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
       .returns = result.returns.times,
       .batches_again = result.returns.batches};
-}
-
-/// Servers do not give the whole graph; machines with partitions need a folder that others are served.
-bool exact_is_possible(const ClassificationArguments& a, const TrainingOptions& training) {
-  if (a.servers.remote()) return false;
-  return !training.loader.execution.partitions.on() || !a.inference.results.empty();
 }
 
 /// Those that are known to be on this machine: else each trainer is one of its own.
@@ -236,7 +238,7 @@ void take_options(ClassificationArguments& a) {
   a.owners.take(a.training.loader, a.training.out);
   a.training.loader.batch.validate();
   a.training.local_seeds = a.deal == "local";
-  require_valid(a.validate == "sampled" || exact_is_possible(a, a.training),
+  require_valid(a.validate == "sampled" || exact_needs(a, a.training).empty(),
                 a.servers.remote()
                     ? "--validate exact reads the whole graph, which --servers do not give; use --data"
                     : "--validate exact over several machines needs --results, a folder that this "
@@ -309,11 +311,11 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
                    .models = {}};
   for (std::size_t i = 0; i < models.size(); ++i) {
     const ModelRun& run = models[i];
+    const std::string lacking = exact_needs(arguments, run.training);
     report.models.push_back(
-        exact_is_possible(arguments, run.training)
-            ? evaluate(world, run, results[i],
-                       validation_of(arguments, run.training, at::get_num_threads(), titles[i]))
-            : report_of(run, results[i]));
+        lacking.empty() ? evaluate(world, run, results[i],
+                                   validation_of(arguments, run.training, at::get_num_threads(), titles[i]))
+                        : report_of(run, results[i], lacking));
     report.models.back().exact_epochs = arguments.validate == "exact";
   }
   nlohmann::json json = to_json(report);

@@ -38,7 +38,7 @@ std::string exact_line(std::size_t width, const ModelReport& model, const std::s
   const EpochMeans means = means_of(model.rows);
   std::optional<double> valid = model.valid_accuracy;
   for (const EpochRow& row : model.rows)
-    if (model.sampled && row.epoch == model.best_epoch) valid = row.valid_accuracy;
+    if (!model.exact_needs.empty() && row.epoch == model.best_epoch) valid = row.valid_accuracy;
   return line(width, model.title, epoch, "", decimals(model.train_accuracy), decimals(valid),
               decimals(model.test_accuracy), fmt::format("{:.1f}", means.batches_per_s),
               percent(means.wait_fraction), fmt::format("{:.2f}", means.epoch_seconds));
@@ -53,7 +53,7 @@ void add_model(nlohmann::json& json, const ModelReport& model) {
   if (model.valid_accuracy) add("valid_accuracy", *model.valid_accuracy);
   if (model.test_accuracy) add("test_accuracy", *model.test_accuracy);
   add_epochs(json, model.prefix, model.rows, model.best_epoch);
-  if (!model.sampled) add("inference_seconds", model.inference_seconds);
+  if (model.exact_needs.empty()) add("inference_seconds", model.inference_seconds);
   add("returns", model.returns);
   add("batches_again", model.batches_again);
   add("epoch_rows", rows_to_json(model));
@@ -76,16 +76,16 @@ std::string to_table(const RunReport& report) {
   const ModelReport& last = report.models.back();
   for (const EpochRow& row : last.rows) {
     const std::optional<double> valid =
-        last.valid_accuracy || last.sampled ? std::optional(row.valid_accuracy) : std::nullopt;
+        last.valid_accuracy || !last.exact_needs.empty() ? std::optional(row.valid_accuracy) : std::nullopt;
     table += line(width, "", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "",
                   decimals(valid), "", fmt::format("{:.1f}", row.batches_per_s), percent(row.waits.trainer()),
                   fmt::format("{:.2f}", row.seconds));
   }
   for (const ModelReport& model : report.models)
     table += exact_line(width, model, fmt::format("best {}", model.best_epoch));
-  table += last.sampled
-               ? "valid is sampled; exact accuracies need the dataset folder (--data). The last rows are "
-                 "of the best epoch, with means over all epochs.\n"
+  table += !last.exact_needs.empty()
+               ? "valid is sampled; exact accuracies need " + last.exact_needs +
+                     ". The last rows are of the best epoch, with means over all epochs.\n"
            : last.exact_epochs
                ? "All accuracies are exact; the last rows are of the best epoch's model, with means over all "
                  "epochs.\n"

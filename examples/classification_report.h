@@ -23,7 +23,7 @@ struct ModelReport {
   double inference_seconds = 0;
   std::int64_t returns = 0, batches_again = 0;  // to checkpoints, since owners had lost learned rows
   bool exact_epochs = false;                    // --validate exact: validation accuracies of epochs are too
-  bool sampled = false;                         // the dataset was not at hand: there are no exact accuracies
+  std::string exact_needs;                      // what exact accuracies lack; empty: they are there
 };
 
 struct RunReport {

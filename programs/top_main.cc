@@ -144,7 +144,9 @@ void watch_server(const TopArguments& arguments) {
 }
 
 /// A number is a process, all else an address.
-bool is_process(const std::string& what) { return what.find(':') == std::string::npos; }
+bool is_process(const std::string& what) {
+  return what.find_first_not_of("0123456789", what.starts_with('-') ? 1 : 0) == std::string::npos;
+}
 
 }  // namespace
 }  // namespace hopfeed

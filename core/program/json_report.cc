@@ -23,6 +23,7 @@ JsonReport::JsonReport(const std::string& path) : path_(path) {
     return;
   }
   if (!fs::exists(path, ignored) || fs::is_regular_file(path, ignored)) {
+    is_file_ = true;
     file_.emplace(path, "--json: ");
     return;
   }
@@ -33,9 +34,11 @@ JsonReport::JsonReport(const std::string& path) : path_(path) {
 void JsonReport::write(const nlohmann::json& report) {
   if (path_.empty()) return;
   const std::string text = json_text(report, 1) + "\n";
-  if (file_) {
+  if (is_file_) {
+    if (!file_) file_.emplace(path_, "--json: ");  // a report in place of the one before
     file_->write(text);
     file_->commit();
+    file_.reset();
   } else if (const int error = write_all(device_.get(), std::as_bytes(std::span(text))); error != 0) {
     throw_errno("--json: cannot write " + path_, error);
   }

@@ -17,11 +17,13 @@ class JsonReport {
   explicit JsonReport(const std::string& path);
   JsonReport(const JsonReport&) = delete;
   JsonReport& operator=(const JsonReport&) = delete;
+  /// May be called again: the file then has this report in place of the one before.
   void write(const nlohmann::json& report);
 
  private:
   const std::string path_;
-  std::optional<AtomicFile> file_;
+  bool is_file_ = false;
+  std::optional<AtomicFile> file_;  // the next report's, once it has been tried or is written
   OwnedFd device_;  // a device, a pipe or what /dev/stdout points to is written to, never replaced by a file
 };
 

@@ -80,6 +80,7 @@ int program_main(CommandLine& line, int argc, char** argv) {
   if (!fill_standard_descriptors())
     return complain(
         "/dev/null cannot be opened in the place of a closed descriptor; start it with 0 to 2 open", 1);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a file of both has each line where it was said
   report_truncated_files(line.name().c_str());
   std::set_terminate(complain_and_end);
   try {

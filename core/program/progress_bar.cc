@@ -2,6 +2,7 @@
 #include "core/program/progress_bar.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr int kWidth = 28;
+constexpr std::size_t kWidth = 28, kLeastWidth = 8;   // of the bar
 constexpr std::chrono::milliseconds kRedraw{100};     // on a terminal
 constexpr std::chrono::milliseconds kReport{10'000};  // in a log file
 
@@ -21,6 +22,28 @@ std::string scaled(double value) {
   for (; value >= 1000 && i < 4; ++i) value /= 1000;
   const bool whole = i == 0 && value == static_cast<double>(static_cast<long>(value));
   return fmt::format("{:.{}f}{}", value, whole ? 0 : 1, suffix[i]);
+}
+
+std::string bar(std::size_t width, double share) {
+  const auto full = static_cast<std::size_t>(share * static_cast<double>(width));
+  return " [" + std::string(full, '#') + std::string(width - full, '.') + "]";
+}
+
+/// Of a terminal: a line that it would break cannot be drawn over.
+std::size_t columns() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return SIZE_MAX;  // it does not say
+  return size.ws_col;
+}
+
+bool begins_a_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }  // of UTF-8
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, begins_a_character));
+}
+
+void cut(std::string& text, std::size_t width) {
+  while (width_of(text) > width) text.pop_back();
 }
 
 }  // namespace
@@ -58,18 +81,22 @@ void ProgressBar::finish() {
 void ProgressBar::draw(bool last) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
-  std::string line = label_;
+  std::string line;
+  const double share =
+      total_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 0;
   if (total_ > 0) {
-    const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
-    const int full = static_cast<int>(share * kWidth);
-    line +=
-        fmt::format(" [{}{}] {:3.0f}%", std::string(full, '#'), std::string(kWidth - full, '.'), share * 100);
+    line += fmt::format(" {:3.0f}%", share * 100);
     if (!last && rate > 0)
       line += fmt::format(", {:.0f} s left", static_cast<double>(total_ - std::min(done_, total_)) / rate);
   }
   line += fmt::format(", {} {} ({} {}/s, {:.1f} s)", scaled(static_cast<double>(done_)), options_.unit,
                       scaled(rate), options_.unit, seconds);
   if (!note_.empty()) line += "  " + note_;
+  const std::size_t room = terminal_ && !last ? columns() - 1 : SIZE_MAX;
+  const std::size_t others = width_of(label_) + width_of(line) + 3;  // beside the bar
+  const std::size_t width = std::clamp(room - std::min(room, others), kLeastWidth, kWidth);
+  line = label_ + (total_ > 0 ? bar(width, share) : "") + line;
+  cut(line, room);
   std::fprintf(stderr, terminal_ ? "\r\033[K%s%s" : "%s%s", line.c_str(), last || !terminal_ ? "\n" : "");
   std::fflush(stderr);
   line_open_ = terminal_ && !last;

@@ -301,7 +301,6 @@ void push_dataset(const PushOptions& options) {
   try {
     for (const std::unique_ptr<Push>& push : pushes) {
       options.dry_run ? push->show() : push->run();
-      std::fflush(stdout);
       machines.push_back(push->report());
     }
   } catch (const Interrupted&) {

@@ -132,8 +132,8 @@ void show_dataset(const ShowOptions& options) {
     fmt::print("on this machine: partition{} {}\n", dataset.partitions().size() == 1 ? "" : "s",
                fmt::join(dataset.partitions(), ", "));
   fmt::print("made by: {}\n", meta.made_by);
-  fmt::print("cut: {}, {} edges cut; order: hotness for fanouts {} and batch size {}\n", meta.cut.method,
-             meta.cut.edges_cut, fmt::join(meta.cut.fanouts, ","), meta.cut.batch_size);
+  fmt::print("cut: {}, {} edges cut; order: hotness ({}) for fanouts {} and batch size {}\n", meta.cut.method,
+             meta.cut.edges_cut, meta.cut.policy, fmt::join(meta.cut.fanouts, ","), meta.cut.batch_size);
   if (meta.partitions > 1)
     fmt::print("ids: {}\n", meta.sharded_ids ? "sharded, each partition has a range of them"
                                              : "replicated, every machine has all");
@@ -148,6 +148,7 @@ void show_dataset(const ShowOptions& options) {
               {"ids", meta.sharded_ids ? "sharded" : "replicated"},
               {"cut",
                {{"method", meta.cut.method},
+                {"policy", meta.cut.policy},
                 {"edges_cut", meta.cut.edges_cut},
                 {"fanouts", meta.cut.fanouts},
                 {"batch_size", meta.cut.batch_size},

@@ -3,24 +3,27 @@
 // threads of their own.
 #pragma once
 #include <boost/asio/strand.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
+
+#include "server_client_mode/server/thread_pool.h"
 
 namespace hopfeed {
 
 /// The event loop's thread uses them.
 class JobOpeners {
  public:
-  using Turn = boost::asio::strand<boost::asio::thread_pool::executor_type>;
+  using Turn = boost::asio::strand<ThreadPool::executor_type>;
   /// Returns where the job of this content is to be opened, and keeps it until it is.
   std::shared_ptr<Turn> turn(const std::string& content, bool hopfeeds_own) {
     std::erase_if(turns_, [](const auto& entry) { return entry.second.expired(); });
     std::weak_ptr<Turn>& known = turns_[content];
     std::shared_ptr<Turn> turn = known.lock();
-    if (!turn) turn = std::make_shared<Turn>(boost::asio::make_strand(hopfeeds_own ? own_ : plugins_));
+    if (!turn)
+      turn =
+          std::make_shared<Turn>(boost::asio::make_strand((hopfeeds_own ? own_ : plugins_).get_executor()));
     known = turn;
     return turn;
   }
@@ -28,7 +31,7 @@ class JobOpeners {
  private:
   static constexpr std::size_t kThreads = 2;
 
-  boost::asio::thread_pool own_{kThreads}, plugins_{kThreads};
+  ThreadPool own_{kThreads}, plugins_{kThreads};
   std::map<std::string, std::weak_ptr<Turn>> turns_;
 };
 

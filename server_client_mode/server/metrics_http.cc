@@ -29,7 +29,7 @@ http::response<http::string_body> page_of(const http::request<http::empty_body>&
   http::response<http::string_body> page(http::status::ok, request.version());
   page.set(http::field::content_type, "text/plain; charset=utf-8");
   page.keep_alive(request.keep_alive() && !has_body);
-  const auto target = request.target();
+  const auto target = request.target().substr(0, request.target().find('?'));  // Prometheus' params
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
     page.result(http::status::method_not_allowed);
     page.set(http::field::allow, "GET, HEAD");

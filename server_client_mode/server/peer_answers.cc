@@ -61,10 +61,10 @@ void PeerAnswers::answer(const ServedDataset& dataset, std::uint64_t request, wi
             });
 }
 
-void answer_on(boost::asio::thread_pool& threads, boost::asio::any_io_executor loop, std::uint64_t request,
+void answer_on(ThreadPool& threads, boost::asio::any_io_executor loop, std::uint64_t request,
                std::function<PeerBytes()> make, PeerAnswers::Done done) {
-  boost::asio::post(threads, [loop = std::move(loop), request, make = std::move(make),
-                              done = std::move(done)]() mutable {
+  boost::asio::post(threads.get_executor(), [loop = std::move(loop), request, make = std::move(make),
+                                             done = std::move(done)]() mutable {
     std::shared_ptr<PeerBytes> answer;
     std::optional<Error> error;
     try {

@@ -3,7 +3,6 @@
 #pragma once
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/maker/partition_owner.h"
 #include "server_client_mode/server/served_datasets.h"
+#include "server_client_mode/server/thread_pool.h"
 #include "wire/messages.h"
 
 namespace hopfeed {
@@ -48,12 +48,12 @@ class PeerAnswers {
   boost::asio::any_io_executor loop_;
   std::map<const ServedDataset*, std::unique_ptr<PartitionOwner>> owners_;
   Counts counts_;
-  boost::asio::thread_pool threads_;
+  ThreadPool threads_;
 };
 
 /// Makes an answer on one of the threads, with a checksum behind it; `done` gets it, or what `make` has
 /// thrown, in the loop's thread.
-void answer_on(boost::asio::thread_pool& threads, boost::asio::any_io_executor loop, std::uint64_t request,
+void answer_on(ThreadPool& threads, boost::asio::any_io_executor loop, std::uint64_t request,
                std::function<PeerBytes()> make, PeerAnswers::Done done);
 
 }  // namespace hopfeed

@@ -77,7 +77,7 @@ PeerBytes ServedResults::answer_now(const ServedDataset& dataset, const wire::By
 }
 
 void ServedResults::tick() {
-  boost::asio::post(threads_, [this] { answers_.let_go(); });
+  boost::asio::post(threads_.get_executor(), [this] { answers_.let_go(); });
 }
 
 }  // namespace hopfeed

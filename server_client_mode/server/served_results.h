@@ -3,7 +3,6 @@
 #pragma once
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,6 +10,7 @@
 #include "results/results_answers.h"
 #include "server_client_mode/server/peer_answers.h"
 #include "server_client_mode/server/served_datasets.h"
+#include "server_client_mode/server/thread_pool.h"
 
 namespace hopfeed {
 
@@ -40,7 +40,7 @@ class ServedResults {
   ResultsAnswers answers_;
   boost::asio::any_io_executor loop_;
   std::atomic<std::int64_t> refused_{0};
-  boost::asio::thread_pool threads_;
+  ThreadPool threads_;
 };
 
 }  // namespace hopfeed

@@ -1,7 +1,6 @@
 // See server.h. One thread runs the event loop; serving.h has what it does.
 #include "server_client_mode/server/server.h"
 
-#include <boost/system/system_error.hpp>
 #include <future>
 #include <thread>
 #include <utility>
@@ -31,11 +30,9 @@ struct Server::Impl {
   }
 };
 
-Server::Server(const ServerOptions& options) try : impl_(std::make_unique<Impl>(options)) {
+Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {
   impl_->serving.wait_until_ready();
   impl_->start();
-} catch (const boost::system::system_error& error) {  // of the pools of threads
-  throw_errno("cannot start the server's threads", error.code().value());
 }
 
 Server::~Server() = default;

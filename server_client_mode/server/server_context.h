@@ -3,7 +3,6 @@
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdint>
 #include <functional>
@@ -24,6 +23,7 @@
 #include "server_client_mode/server/served_results.h"
 #include "server_client_mode/server/server_options.h"
 #include "server_client_mode/server/state_answers.h"
+#include "server_client_mode/server/thread_pool.h"
 #include "wire/messages.h"
 
 namespace hopfeed {
@@ -44,7 +44,7 @@ struct ServerContext {
   JobTable& jobs;
   SamplingPool& pool;
   /// It is for what would hold up the loop: hashing seeds, clusters.
-  boost::asio::thread_pool& beside;
+  ThreadPool& beside;
   JobOpeners& openers;
   PeerAnswers& peers;
   StateAnswers* state;     // null: it keeps none

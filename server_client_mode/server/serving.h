@@ -4,7 +4,6 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -22,6 +21,7 @@
 #include "server_client_mode/server/server_status.h"
 #include "server_client_mode/server/session.h"
 #include "server_client_mode/server/strangers.h"
+#include "server_client_mode/server/thread_pool.h"
 #include "wire/listen.h"
 
 namespace hopfeed {
@@ -97,7 +97,7 @@ class Serving {
   boost::asio::io_context loop_;
   wire::Listener listener_;
   std::optional<wire::Listener> metrics_listener_;
-  boost::asio::thread_pool beside_{2};
+  ThreadPool beside_{2};
   JobOpeners openers_;
   PeerAnswers peers_;
   std::unique_ptr<StateAnswers> state_;     // null: it keeps none

@@ -25,7 +25,8 @@ StateAnswers::StateAnswers(const ServedDatasets& datasets, const StateRoom& room
                                                       .folder = room.folders[i],
                                                       .max_memory = room.max_memory / datasets.all().size(),
                                                       .at_files = [this](std::function<void()> work) {
-                                                        boost::asio::post(at_files_, std::move(work));
+                                                        boost::asio::post(at_files_.get_executor(),
+                                                                          std::move(work));
                                                       }});
   for (std::size_t lane = 0; lane < kLanes; ++lane)
     lanes_.push_back(boost::asio::make_strand(threads_.get_executor()));

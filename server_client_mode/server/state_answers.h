@@ -4,7 +4,6 @@
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "core/base/error.h"
 #include "server_client_mode/server/served_datasets.h"
 #include "server_client_mode/server/state_room.h"
+#include "server_client_mode/server/thread_pool.h"
 #include "state/owner/state_owner.h"
 #include "wire/messages.h"
 
@@ -50,7 +50,7 @@ class StateAnswers {
   const std::vector<ServedTable>& tables() const { return tables_; }
 
  private:
-  using Strand = boost::asio::strand<boost::asio::thread_pool::executor_type>;
+  using Strand = boost::asio::strand<ThreadPool::executor_type>;
   /// Tables of one lane wait for each other, and may, being few.
   static constexpr std::size_t kLanes = 64;
 
@@ -61,7 +61,7 @@ class StateAnswers {
   std::vector<ServedTable> tables_;
   bool looking_ = false;  // somebody waits for tables, to look at them
   std::uint64_t ticks_ = 0;
-  boost::asio::thread_pool threads_, at_files_;
+  ThreadPool threads_, at_files_;
   std::vector<Strand> lanes_;  // behind the pool, which has what they are made of
 };
 

@@ -98,6 +98,14 @@ class MemoryTold : public ::testing::Test {
   inline static ToolRun import_;
 };
 
+TEST_F(MemoryTold, IsReadWhileTheWorkGoesOn_ThoughItIsNoTerminal) {
+  testing::BackgroundProgram program({testing::program("hopfeed-partition"), "generate", path("slow"),
+                                      "--nodes", "20000000", "--edges", "100000000", "--features", "1",
+                                      "--classes", "2"});
+  EXPECT_EQ(program.read_line().find("generating 20000000 nodes"), 0U);
+  EXPECT_EQ(program.wait(std::chrono::milliseconds(1)), -1) << "it was said at the end";
+}
+
 TEST_F(MemoryTold, ByImport_IsItsPeak) { expect_told(import_, "importing " + path("index.npy")); }
 
 TEST_F(MemoryTold, ByImportOfCsv_IsItsPeak) {

@@ -238,11 +238,14 @@ bool long_tests() {
   return value != nullptr && std::string(value) == "1";
 }
 
-std::string without_more_processes() {
-  const std::string as_nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
+std::string without_more_processes(int most) {
+  constexpr int kNobody = 65534, kFirstUser = 61000;
+  const int user = most == 1 ? kNobody : kFirstUser + getpid() % 4000;
+  const std::string as_nobody =
+      "setpriv --reuid=" + std::to_string(user) + " --regid=" + std::to_string(kNobody) + " --clear-groups ";
   // The leak checker of an instrumented build starts a thread of its own, and fails without it.
   return "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " + (geteuid() == 0 ? as_nobody : "") +
-         "prlimit --nproc=1 ";
+         "prlimit --nproc=" + std::to_string(most) + " ";
 }
 
 long cpu_ticks(int pid) {

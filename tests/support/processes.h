@@ -61,9 +61,10 @@ std::vector<int> children_of(int pid);
 bool alive(int pid);
 /// Returns true once none of them is alive; false where that takes longer than `limit`.
 bool all_gone(const std::vector<int>& pids, std::chrono::milliseconds limit);
-/// Returns what stands before a command of the shell, so that its program can start no thread and no process.
-/// As root it runs as nobody, since limits do not bind root.
-std::string without_more_processes();
+/// Returns what stands before a command of the shell, so that its program can start no thread and no process
+/// beyond so many, itself counted. As root it runs as a user that has no others (nobody for 1), since limits
+/// do not bind root.
+std::string without_more_processes(int most = 1);
 /// Returns the clock ticks of CPU time that a process has used.
 long cpu_ticks(int pid);
 /// Returns the bytes of memory that lie behind a process's addresses now, those it shares with others

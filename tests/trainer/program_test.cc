@@ -89,6 +89,8 @@ TEST_F(ProgramTest, TrainersOfTheirPartitionsSeeds_LoseTheSameWithShardedIds) {
                                                                        out.string()},
                                                                       2);
     for (const ProgramResult& result : ranks) ASSERT_EQ(result.status, 0) << result.output;
+    EXPECT_NE(ranks[0].output.find("exact accuracies need --results, a folder"), std::string::npos)
+        << ranks[0].output;
     losses.push_back(epoch_losses(read_json(out / "summary.json")));
   }
   EXPECT_EQ(losses[0].size(), 3U);

@@ -7,8 +7,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "channel/channel_view.h"
 #include "channel/memory.h"
@@ -81,6 +85,27 @@ TEST_F(TopProgram, OnceBesideATrainerThatKeepsItsBatch_ShowsSlotsWorkersAndWhoWa
   std::sort(pids.begin(), pids.end());
   std::sort(children.begin(), children.end());
   EXPECT_EQ(pids, children);
+}
+
+TEST_F(TopProgram, EachScreensReport_IsInPlaceOfTheOneBefore) {
+  Loader running(options());
+  running.begin_epoch(0);
+  const testing::TempFolder out;
+  const std::string file = out.path() / "top.json";
+  testing::BackgroundProgram top({testing::program("hopfeed-top"), std::to_string(getpid()), "--json", file});
+  std::set<std::filesystem::file_time_type> seen;
+  while (seen.size() < 4) {  // the test's watchdog bounds it
+    std::this_thread::sleep_for(50ms);
+    std::error_code not_yet;
+    const auto written = std::filesystem::last_write_time(file, not_yet);
+    if (not_yet || !seen.insert(written).second) continue;
+    std::ifstream stored(file);
+    EXPECT_EQ(nlohmann::json::parse(stored)["loaders"].size(), 1U);
+  }
+  top.signal(SIGINT);
+  EXPECT_EQ(top.wait(60s), 0);
+  const std::filesystem::directory_iterator files(out.path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "more than the report is left";
 }
 
 TEST_F(TopProgram, WhenTheProcessEnds_TopEndsToo) {
