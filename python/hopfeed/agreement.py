@@ -13,7 +13,7 @@ from typing import Any
 
 from hopfeed import no_seeds
 from hopfeed.errors import InvalidError
-from hopfeed.ranks import process_group
+from hopfeed.ranks import group_store, process_group
 
 _made: Counter[int] = Counter()  # loaders that this process has made, by world size
 _deals = 0  # those that all ranks of the group share
@@ -87,7 +87,7 @@ class Notice:
             return ""
         digest = hashlib.sha256(json.dumps(self._order(), sort_keys=True).encode()).hexdigest()
         mine = str(group.get_rank())
-        other = store.compare_set(f"hopfeed/seeds/{self._number}/{digest}", "", mine).decode()
+        other = store.compare_set(f"seeds/{self._number}/{digest}", "", mine).decode()
         if other == mine or _warned:
             return ""
         _warned = True
@@ -115,7 +115,7 @@ class Notice:
         if not _all_share(self._deal["world_size"]):
             return ""
         parts = {name: value for name, value in self._deal.items() if name != "rank"} | _parts(self._spec)
-        differing = _differing(store, f"hopfeed/deal/{self._deal_number}", parts)
+        differing = _differing(store, f"deal/{self._deal_number}", parts)
         if not differing:
             return ""
         line = f"the ranks share an epoch and would make different batches of it: {differing}. Give the loaders of all ranks the same, and make them in the same order"
@@ -129,7 +129,7 @@ class Notice:
         return str(store.get(key).decode())
 
     def _complaint_key(self) -> str:
-        return f"hopfeed/deal/{self._deal_number}/complaint"
+        return f"deal/{self._deal_number}/complaint"
 
 
 class OwnSeeds:
@@ -157,7 +157,7 @@ class OwnSeeds:
             return
         try:
             if not self._key:
-                self._key = f"hopfeed/own/{OwnSeeds._begun}"
+                self._key = f"own/{OwnSeeds._begun}"
                 OwnSeeds._begun += 1
                 differing = _differing(store, self._key, self._parts)
                 if differing:
@@ -195,7 +195,7 @@ def _store() -> Any:
     if group is None or group.get_world_size() == 1:
         return None
     try:
-        return group.distributed_c10d._get_default_store()
+        return group_store()
     except (AttributeError, RuntimeError, ValueError):
         return None
 

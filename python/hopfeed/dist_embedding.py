@@ -15,7 +15,7 @@ import torch
 from hopfeed import _core
 from hopfeed.errors import CorruptError, InvalidError, StateLost
 from hopfeed.meeting import Meeting
-from hopfeed.ranks import process_group
+from hopfeed.ranks import group_store, process_group
 from hopfeed.state import Owners, core_of, id_array, whole
 from hopfeed.state_checkpoint import Numbers, StateCheckpoint, attempt_after, numbers_to_keep
 from hopfeed.switches import is_switch
@@ -255,7 +255,7 @@ class DistEmbedding(torch.nn.Module):
         """Rank 0 takes the table back before another rank opens it."""
         core = None
         try:
-            with Meeting(f"hopfeed/state/{self.name}", self.rank, self.world_size, timeout=self._timeout) as meeting:
+            with Meeting(f"state/{self.name}", self.rank, self.world_size, timeout=self._timeout) as meeting:
                 checkpoint = None if state is None else StateCheckpoint.of(state, self.name, self._owners.fingerprint)
                 run, steps = (self.run, 0) if checkpoint is None else (checkpoint.run, checkpoint.steps)
                 if self.rank == 0:
@@ -303,8 +303,11 @@ class DistEmbedding(torch.nn.Module):
 
     def close(self) -> None:
         """Leaves the run: this rank brings no more steps, and who waits for them hears so. The servers keep the table."""
+        self._end(None)
+
+    def _end(self, seconds: float | None) -> None:
         self._lookups.clear()
-        self._core.close()
+        self._core.close(seconds)
 
     leave = close
 
@@ -337,8 +340,7 @@ def _run_of(world_size: int, group: Any) -> int:
         return _run[1]
     if group is None or group.get_world_size() != world_size:
         raise InvalidError(f"run is missing: there is no process group of {world_size} ranks to agree on one; give all ranks of the run the same number")
-    store = group.distributed_c10d._get_default_store()
-    return int(store.compare_set("hopfeed/state/run", "", str(_new_run())))
+    return int(group_store().compare_set("state/run", "", str(_new_run())))
 
 
 def _new_run() -> int:

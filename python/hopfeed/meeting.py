@@ -13,7 +13,7 @@ from typing import Any
 
 from hopfeed import errors
 from hopfeed.errors import DeadlineError, Error, InvalidError, PeerDiedError
-from hopfeed.ranks import process_group
+from hopfeed.ranks import group_store, process_group
 
 _LONGEST_PAUSE = 0.05  # seconds between two looks into the store
 
@@ -21,7 +21,7 @@ _LONGEST_PAUSE = 0.05  # seconds between two looks into the store
 class Meeting:
     """As a context: its end waits for the others. What one of them raises within it, all raise, so it is done by all or by none::
 
-        with Meeting("hopfeed/state/rows", rank, world_size, timeout=300) as meeting:
+        with Meeting("state/rows", rank, world_size, timeout=300) as meeting:
             if rank == 0:
                 meeting.say({"attempt": begin()})
             else:
@@ -154,4 +154,4 @@ def _store_of(world_size: int) -> Any:
             f"{world_size} ranks go back to a checkpoint together, and there is no process group of them to agree; call "
             "torch.distributed.init_process_group first"
         )
-    return group.distributed_c10d._get_default_store()
+    return group_store()

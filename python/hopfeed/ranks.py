@@ -20,6 +20,16 @@ def process_group() -> Any:
     return distributed
 
 
+def group_store() -> Any:
+    """The store of the default process group, with keys that are this attempt's alone. A torchrun on one host keeps its store over
+    restarts, and what ranks that are gone have left there is nobody's. Over several hosts each torchrun counts restarts of its own:
+    there the keys are of the number of ranks alone."""
+    group = process_group()
+    told = os.environ if os.environ.get("GROUP_WORLD_SIZE") == "1" else {}
+    prefix = f"hopfeed/{told.get('TORCHELASTIC_RESTART_COUNT', 0)}/{group.get_world_size()}"
+    return group.PrefixStore(prefix, group.distributed_c10d._get_default_store())
+
+
 def this_rank() -> tuple[int, int]:
     """(rank, world size), by the process group, else RANK and WORLD_SIZE, else the step of srun.
 

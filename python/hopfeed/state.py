@@ -11,6 +11,7 @@ import json
 import operator
 import os
 import sys
+import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hopfeed import _core
-from hopfeed.errors import InvalidError
+from hopfeed.errors import Error, InvalidError
 from hopfeed.loader import as_array
 from hopfeed.state_checkpoint import Numbers, StateCheckpoint, numbers_to_keep
 from hopfeed.switches import is_switch
@@ -30,8 +31,11 @@ _NUMPY: dict[str, type[np.generic]] = {"float32": np.float32, "float16": np.floa
 _FIRST_VALUES = ("zeros", "uniform")
 
 
+_AT_EXIT = 5.0  # seconds for owners to answer a process that ends
+
+
 class _Closes(Protocol):
-    def close(self) -> None: ...
+    def _end(self, seconds: float | None) -> None: ...
 
 
 _open: weakref.WeakSet[Owners] = weakref.WeakSet()
@@ -39,9 +43,12 @@ _open: weakref.WeakSet[Owners] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Ranks leave before the interpreter ends, so that nobody waits for them."""
+    """Ranks leave before the interpreter ends, so that nobody waits for them. Owners that are gone keep nobody from ending."""
     for owners in list(_open):
-        owners.close()
+        try:
+            owners._end(_AT_EXIT)
+        except Error as error:
+            warnings.warn(f"the process ends without the word of all owners of state: {error}", stacklevel=1)
 
 
 def connect(
@@ -125,15 +132,24 @@ class Owners:
         return [node["name"] for node in self.meta["node_types"]]
 
     def close(self) -> None:
-        """Closes all tables, then the connections."""
+        """Closes all tables, then the connections. All of them are closed, whatever is raised of one."""
+        self._end(None)
+
+    def _end(self, seconds: float | None) -> None:
         _open.discard(self)
         if os.getpid() != self._process:
             return
+        failure: Error | None = None
         try:
             for table in list(self._tables):
-                table.close()
+                try:
+                    table._end(0 if failure else seconds)  # who waits for one of them in vain waits once
+                except Error as error:
+                    failure = failure or error
         finally:
             self._core.close()
+        if failure is not None:
+            raise failure
 
     def __enter__(self) -> Owners:
         return self
@@ -288,6 +304,9 @@ class DistTensor:
 
     def close(self) -> None:
         """Forgets the table; the servers keep it."""
+        self._end(None)
+
+    def _end(self, seconds: float | None) -> None:
         self._core.close()
 
     def _listed(self, ids: Any) -> Any:

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -59,7 +61,12 @@ void require_size(std::size_t given, std::size_t wanted) {
 /// Of the table that this thread waits for.
 thread_local const std::atomic<bool>* closing = nullptr;
 
+/// Of this thread, where it waits for no longer.
+thread_local std::optional<std::chrono::steady_clock::time_point> until;
+
 void look_around() {
+  if (until && std::chrono::steady_clock::now() > *until)
+    throw Error(ErrorCode::kTimeout, "not all owners have said that they know of this rank's end");
   if (closing != nullptr && *closing)
     throw Error(ErrorCode::kInvalid, "the table was closed by another thread while this one waited");
   look_for_signals();
@@ -337,9 +344,17 @@ class PythonRows {
   void keep(const std::vector<std::int64_t>& checkpoints) {
     with([&](DistRows& rows) { rows.keep(checkpoints); }, Purpose::kFiles);
   }
-  /// Leaves, and waits for the owners' word. The caller holds the GIL, as in give_up().
-  void close() {
-    end([](DistRows& rows) { rows.leave(); });
+  /// Leaves, and waits for the owners' word, no longer than `seconds` where that is given. The caller holds
+  /// the GIL, as in give_up().
+  void close(std::optional<double> seconds) {
+    end([&](DistRows& rows) {
+      if (seconds)
+        until = std::chrono::steady_clock::now() +
+                std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*seconds));
+      const auto forget = [](void*) { until.reset(); };
+      const std::unique_ptr<void, decltype(forget)> at_the_end(&rows, forget);
+      rows.leave();
+    });
   }
   /// Leaves, and does not wait: owners may be gone.
   void give_up() {
@@ -488,7 +503,8 @@ void bind_rows(nb::module_& module) {
            nb::sig("def keep(self, checkpoints: list[int]) -> None"),
            "Removes the shards of all other checkpoints of the run.")
       .def("give_up", &PythonRows::give_up, "Leaves without waiting for the owners' word.")
-      .def("close", &PythonRows::close, "Leaves.");
+      .def("close", &PythonRows::close, nb::arg("seconds") = nb::none(),
+           "Leaves, and waits for the owners' word, so many seconds at most.");
 }
 
 }  // namespace

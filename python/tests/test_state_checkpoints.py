@@ -523,6 +523,40 @@ dist.barrier()
                 Meeting("x", 0, 2, timeout=1)
         assert "\n" not in str(raised.value)
 
+    def test_what_a_dead_attempt_has_left_in_torchruns_store_is_nobodys(self, owners: Owners, environment: dict[str, str]) -> None:
+        text = f"""
+{STEPS}
+import os
+import hopfeed.agreement
+from hopfeed.meeting import Meeting
+def deal(batch_size):
+    hopfeed.agreement._deals = 0  # as in a new process
+    hopfeed.agreement.Notice({{}}, {{"batch_size": batch_size, "drop_last": False, "rank": rank, "world_size": world}}).post()
+os.environ |= {{"GROUP_WORLD_SIZE": "1", "TORCHELASTIC_RESTART_COUNT": "0"}}
+emb = hopfeed.torch.DistEmbedding(owners, "rows", "node", 4, lr=0.1, timeout=60)
+learn(emb, ids_of(range(3)))
+states = [emb.save() if rank == 0 else None]
+dist.broadcast_object_list(states)
+if rank == 0:
+    deal(10)
+    try:
+        with Meeting("state/rows", rank, world, timeout=0.2) as meeting:
+            meeting.say({{"attempt": 1, "state": None}})
+    except hopfeed.DeadlineError:  # rank 1 has died before it came
+        pass
+emb.close()
+dist.barrier()
+os.environ["TORCHELASTIC_RESTART_COUNT"] = "1"
+deal(20)
+again = hopfeed.torch.DistEmbedding(owners, "rows", "node", 4, lr=0.1, timeout=20, restore=states[0])
+fresh = hopfeed.torch.DistEmbedding(owners, "fresh", "node", 4, lr=0.1, timeout=20)
+result = [emb.run, again.run, again.attempt, again.next_step, fresh.run]
+dist.barrier()
+"""
+        first, second = run_ranks(text, environment, "", *owners.addresses)
+        assert first == second and first[0] == first[1] and first[2] > 1 and first[3] == 3
+        assert first[4] != first[0], "a training that begins anew is another run"
+
     def test_a_failure_between_two_looks_into_the_store_is_no_success(self) -> None:
         import torch.distributed
         from hopfeed.meeting import Meeting

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -155,7 +154,6 @@ def here() -> Place:
     return _here
 
 
-@atexit.register
 def exit_client() -> None:
     """Leaves the owners of learned rows, so that no other rank waits for this one. The end of the interpreter does it too."""
     global _here
