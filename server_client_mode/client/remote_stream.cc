@@ -149,7 +149,7 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteExecution& given, c
   };
   FirstContact first =
       talk_to_any(*context, remote, caller, ring_from(own.front(), remote.servers.size()), ask_meta);
-  check_offered(*context, remote, caller, own, first, meta);
+  check_offered(*context, remote, caller, compared_servers(own, remote.servers.size()), first, meta);
   Described described = describe(*context, first, std::move(meta), options);
   RemoteJob& job = described.job;
   check_deal(options, described.num_seeds);

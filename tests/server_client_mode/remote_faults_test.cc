@@ -190,6 +190,28 @@ TEST_F(RemoteUpdate, ServersWithDifferentDatasetsUnderOneName_AreRefusedByBothFi
   }
 }
 
+TEST_F(RemoteUpdate, ServersWithDatasetsOfOtherNames_AreRefusedWhereNoneIsNamed) {
+  const std::filesystem::path other = folder() / "other";
+  const testing::ProgramResult made =
+      testing::run_program({testing::program("hopfeed-partition"), "generate", other, "--nodes", "400",
+                            "--edges", "4000", "--features", "17", "--classes", "3", "--seed", "1"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  ServerProcess one(path(1).string()), two(other.string());
+  RemoteExecution remote = remote_options({one.address(), two.address()});
+  for (int rank = -1; rank < 2; ++rank) {  // alone, and as one of two with a server of its own
+    LoaderOptions of_rank = options();
+    if (rank >= 0) of_rank.deal.rank = rank, of_rank.deal.world_size = 2;
+    const std::string error = error_of([&] { RemoteLoader(remote, of_rank); });
+    EXPECT_TRUE(error.starts_with("invalid: ")) << error;
+    for (const std::string& part : {one.address().to_text(), two.address().to_text(), fingerprint(path(1)),
+                                    fingerprint(other), std::string("'generated'")})
+      EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
+  remote.dataset = Dataset(path(1)).meta().name;
+  RemoteLoader loader(remote, options());
+  EXPECT_EQ(loaded_with(loader, 0, [](std::size_t) {}), expected(options()));
+}
+
 TEST_F(RemoteUpdate, DatasetThatIsPinnedByItsFingerprint_IsTakenFromWhoHasIt) {
   ServerProcess older(path(1).string()), newer(updated().string());
   for (const bool older_first : {true, false}) {
