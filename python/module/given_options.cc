@@ -117,6 +117,14 @@ void GivenOptions::refuse(const std::string& name, nb::handle value, const char*
               fmt::format("{} is {} ({}); give {}", name, shown, nb::type_name(value.type()).c_str(), what));
 }
 
+void GivenOptions::refuse_those_of(const GivenOptions& others, const char* why) {
+  for (const auto& [name, value] : given_) {
+    if (taken_.contains(name) || !others.taken_.contains(name)) continue;
+    require_valid(value.is_none(), fmt::format("{} {}", nb::str(name).c_str(), why));
+    taken_.add(name);
+  }
+}
+
 void GivenOptions::require_all_taken() const {
   for (const auto& [name, value] : given_)
     if (!taken_.contains(name))

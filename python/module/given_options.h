@@ -47,6 +47,8 @@ class GivenOptions final : public FieldVisitor {
   }
   /// After all that is known was taken: throws kInvalid naming what is left.
   void require_all_taken() const;
+  /// What `others` has taken and this has not is given in vain: throws kInvalid naming it, and `why`.
+  void refuse_those_of(const GivenOptions& others, const char* why);
 
  private:
   nanobind::object taken(const std::string& name);

@@ -110,6 +110,10 @@ StreamOptions stream_options(const nb::dict& dict) {
     given.take("servers", options.loader.dataset, "a string");  // None
     given.take("dataset", options.loader.dataset, "the path of a dataset folder");
     require_valid(!options.loader.dataset.empty(), "dataset is missing; give a dataset folder, or servers");
+    GivenOptions of_servers(dict);
+    RemoteExecution().visit(of_servers);
+    of_servers.path("token_file");
+    given.refuse_those_of(of_servers, "is of servers, and none are given; give servers=, or leave it out");
   }
   given.require_all_taken();
   return options;

@@ -40,6 +40,18 @@ def test_what_is_no_keyword_is_named():
         hopfeed.Loader("nowhere", fan_outs=[1])
 
 
+def test_what_is_of_servers_says_so_where_there_are_none(small):
+    given = {
+        "token_file": "t", "tls": True, "tls_ca": "c", "connect_all": True, "batches_ahead": 3, "connect_timeout": 1.0,
+        "reconnect_deadline": 1.0, "cache": "0.2",
+    }  # fmt: skip
+    for name, value in given.items():
+        with pytest.raises(hopfeed.InvalidError, match=f"^{name} is of servers, and none are given; give servers=, or leave it out$"):
+            hopfeed.Loader("nowhere", **{name: value})
+    with hopfeed.Loader(small, fanouts=[1], num_workers=0, **dict.fromkeys(given)) as loader:
+        assert next(iter(loader)) is not None
+
+
 def test_help_names_keywords_alone():
     names = {keyword.name for keyword in keywords.KEYWORDS} | {"dataset", "src__name__dst"}
     for keyword in keywords.KEYWORDS:

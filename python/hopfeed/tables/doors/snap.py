@@ -76,7 +76,11 @@ def _look(path: Path, comment: str, ends: Sequence[int]) -> _Look:
         raise InvalidError(f"{path} has several spaces between columns, or before them; write one: sed 's/^ *//' {path} | tr -s ' '")
     fields = [[one.strip() for one in line.rstrip(" ").split(delimiter)] for line in lines]
     if len(fields[0]) != len(fields[-1]):
-        raise InvalidError(f"{path} has {len(fields[0])} columns in its first line and {len(fields[-1])} in the next; all have to have the same")
+        between = {"\t": "a tab", " ": "a space"}.get(delimiter, f"'{delimiter}'")
+        raise InvalidError(
+            f"{path} has {len(fields[0])} columns in its first line and {len(fields[-1])} in the next, with {between} between; all lines "
+            "have to have the same"
+        )
     numbers = [all(end < len(line) and _is_number(line[end]) for end in ends) for line in fields]
     texts = not any(end < len(fields[0]) and _is_number(fields[0][end]) for end in ends)
     return _Look(delimiter, len(fields[-1]), len(fields) > 1 and texts and numbers[-1])
