@@ -230,6 +230,11 @@ class Halving(GraphSAGE):
         return out / 2
 
 
+class Doubling(GraphSAGE):
+    def __call__(self, *given: Any) -> Any:
+        return super().__call__(*given) * 2
+
+
 class InOrder(torch.nn.ModuleList):
     def forward(self, x: Any, edge_index: Any) -> Any:
         for conv in self:
@@ -239,6 +244,7 @@ class InOrder(torch.nn.ModuleList):
 
 def test_ModelsThatBringTheirOwn_AreRefusedAndNamed(small: Path) -> None:
     refused(hopfeed.UnsupportedError, r"Halving has a hook \(forward hook\)", Halving(8, 6, 2), small)
+    refused(hopfeed.UnsupportedError, "Doubling has a forward of its own", Doubling(8, 6, 2), small)
     refused(hopfeed.UnsupportedError, "InOrder has a forward of its own; give its layers as a list", InOrder([SAGEConv(8, 8)]), small)
     made = torch.nn.ModuleList([SAGEConv(8, 8)])
     made.forward = lambda x, edge_index: made[0](x, edge_index) * 2

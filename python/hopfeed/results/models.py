@@ -113,7 +113,7 @@ def _basic(model: Any, dataset: Dataset, edge: dict[str, str]) -> Model:
     from torch_geometric.nn.models.basic_gnn import BasicGNN
 
     kind = type(model).__name__
-    if type(model).forward is not BasicGNN.forward:
+    if type(model).forward is not BasicGNN.forward or type(model).__call__ is not BasicGNN.__call__:
         raise UnsupportedError(f"{kind} has a forward of its own; give its layers as a list: layers=[...], act=...")
     require_as_made(model, kind, "give its layers as a list: layers=[...], act=...")
     for inner in (model.act, model.dropout, *model.norms):
