@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch")
 pyg = pytest.importorskip("torch_geometric")
 
 from torch_geometric.nn import GAT, GCN, GIN, GraphSAGE, HeteroConv, SAGEConv, to_hetero  # noqa: E402
+from torch_geometric.nn.conv import MessagePassing  # noqa: E402
 
 from hopfeed.results.signature import digest_of  # noqa: E402
 
@@ -204,8 +205,22 @@ def hooked(w: Any) -> Any:
     return layer
 
 
+class Largest(MessagePassing):
+    def __init__(self) -> None:
+        super().__init__("max")
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        return self.propagate(edge_index, x=x)
+
+
+def messaging(w: Any) -> Any:
+    layer = Largest()
+    layer.register_message_forward_hook(lambda layer, given, rows: rows * w)
+    return layer
+
+
 KINDS: list[Callable[[Any], Any]] = [
-    Held, Slots, Below, Module, cyclic, class_with, hooked,
+    Held, Slots, Below, Module, cyclic, class_with, hooked, messaging,
     lambda w: Held(w).__call__, lambda w: functools.partial(lambda w, pair, edges: pair[1] * w, w),
     lambda w: Held(torch.tensor(float(w))), lambda w: Held(np.full(8, w, np.float32)), lambda w: Held(np.float32(w)),
 ]  # fmt: skip

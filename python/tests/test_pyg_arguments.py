@@ -11,12 +11,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
 
-from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler, WeightedRandomSampler  # noqa: E402
+from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler, WeightedRandomSampler  # noqa: E402
 from torch_geometric.data import Data, HeteroData  # noqa: E402
 from torch_geometric.loader import ImbalancedSampler  # noqa: E402
 from torch_geometric.sampler import NegativeSampling, NumNeighbors  # noqa: E402
 
 import hopfeed  # noqa: E402
+import hopfeed.torch  # noqa: E402
 from conftest import partition  # noqa: E402
 from hopfeed.pyg import LinkNeighborLoader, NeighborLoader  # noqa: E402
 from machines import machines  # noqa: E402
@@ -234,11 +235,79 @@ def test_samplers_without_fanouts_are_given_none(data: Data) -> None:
     clusters: dict[str, Any] = dict(sampler="cluster", cluster="group", subgraph_type="induced", batch_size=2)
     for layers in (None, [], [-1, -1]):
         batch = next(iter(NeighborLoader(data, layers, **clusters)))
-        assert sorted(batch.n_id.tolist()) == list(range(10))
+        assert sorted(batch.n_id.tolist()) == list(range(20))
     for wrong in ([2, 2], [15, 10, 5], torch.tensor([2]), {("node", "to", "node"): [2]}, NumNeighbors([2])):
         refused(NeighborLoader, r"num_neighbors is .*, and sampler 'walk' has no such numbers; leave it out \(None\)$", data, wrong, **walks)
     assert len(NeighborLoader(data, torch.tensor([2, 2])).node_sampler.num_neighbors) == 2
     refused(NeighborLoader, "num_neighbors is .*, or give -1 for each layer", data, [2], **clusters)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_epoch_without_input_nodes_has_each_cluster_once(data: Data, tmp_path: Path, workers: int) -> None:
+    from test_servers import server
+
+    several = data.clone()
+    several.group = (torch.arange(N) * 7 % 40) // 4 * 3  # each third number has nodes, 10 in all
+    hopfeed.from_pyg(several, tmp_path / "graph")
+    clusters: dict[str, Any] = dict(sampler="cluster", cluster="group", subgraph_type="induced", batch_size=4, shuffle=True, seed=2)
+    own: dict[str, Any] = {**clusters, "subgraph": clusters["subgraph_type"], "num_workers": 0}
+    del own["subgraph_type"]
+    wanted = [batch.n_id.clone() for batch in hopfeed.torch.Loader(tmp_path / "graph", **own)]
+    with server(tmp_path / "graph", f"unix:{tmp_path}/socket"):
+        remote: dict[str, Any] = {"data": None, "servers": f"unix:{tmp_path}/socket"}
+        for place in ({"data": several}, {"data": tmp_path / "graph"}, remote):
+            here = {} if "servers" in place else {"num_workers": workers}
+            with NeighborLoader(**place, **here, **clusters) as loader:
+                assert len(loader) == 3 and loader.num_seeds == len(loader.dataset) == 10
+                state = None
+                for at, batch in enumerate(loader):
+                    groups = several.group[batch.n_id].unique()
+                    assert torch.equal(batch.n_id, wanted[at]) and set(batch.input_id.tolist()) == {int(group) // 3 for group in groups}
+                    assert len(batch.n_id) == int(torch.isin(several.group, groups).sum()) and batch.batch_size == len(groups)
+                    state = loader.state_dict() if at == 0 else state
+                assert at == 2
+                second = torch.cat([several.group[batch.n_id[: batch.batch_size]] for batch in loader])
+                assert second.sort().values.tolist() == list(range(0, 30, 3))
+                loader.load_state_dict(state)
+                assert torch.equal(torch.cat([batch.n_id for batch in loader]), torch.cat(wanted[1:]))
+                if "servers" in place:
+                    refused(loader, "a batch of positions of clusters cannot be made here; give the loader input_nodes=", [4])
+                else:
+                    assert several.group[loader([4]).n_id].unique().tolist() == [12] and loader([4]).input_id.tolist() == [4]
+            ranks = [NeighborLoader(**place, **here, **clusters, rank=rank, world_size=2) for rank in range(2)]
+            assert sorted(group for loader in ranks for batch in loader for group in several.group[batch.n_id].unique().tolist()) == list(range(0, 30, 3))
+        by_place = {**clusters, "shuffle": False, "batch_size": 1, "batch_sampler": BatchSampler(SequentialSampler(range(10)), 4, False)}
+        assert [len(batch.input_id) for batch in NeighborLoader(several, **by_place)] == [4, 4, 2]
+        refused(NeighborLoader, "the clusters are not counted here; .* give input_nodes=", **remote, **by_place)
+    ordered = {**clusters, "shuffle": False}
+    (batch,) = NeighborLoader(several, **{**ordered, "batch_size": 10})
+    assert batch.input_id.tolist() == list(range(10)) and several.group[batch.n_id[:10]].tolist() == list(range(0, 30, 3))
+    given = [batch.input_id.tolist() for batch in NeighborLoader(several, input_nodes=torch.tensor([0, 40, 80, 3]), **{**ordered, "batch_size": 2})]
+    assert given == [[0, 1], [2, 3]]  # what is given comes, as hopfeed.Loader's seeds do
+    refused(NeighborLoader, r"has no attribute 'groups'", several, **{**clusters, "cluster": "groups"})
+    refused(NeighborLoader, "cluster", several, **{**clusters, "cluster": None})
+
+
+def test_clusters_of_one_type_of_several_come_once_each(hetero: HeteroData) -> None:
+    clustered = hetero.clone()
+    clustered["b"].part = torch.arange(20) % 4
+    clusters: dict[str, Any] = dict(sampler="cluster", cluster="part", subgraph_type="induced")
+    for nodes in ("b", ("b", None)):
+        batches = list(NeighborLoader(clustered, input_nodes=nodes, **clusters))
+        assert [batch["b"].n_id.tolist() for batch in batches] == [list(range(part, 20, 4)) for part in range(4)]
+        assert [batch["b"].input_id.tolist() for batch in batches] == [[0], [1], [2], [3]]
+
+
+def test_clusters_on_several_machines_come_once_each(small: Path, tmp_path: Path) -> None:
+    partition("cluster", small, tmp_path / "clustered", "--clusters", 12)
+    clusters: dict[str, Any] = dict(sampler="cluster", cluster="cluster", subgraph_type="induced", batch_size=4, attrs=["cluster"])
+    with machines(tmp_path / "clustered", tmp_path / "machines", ids="sharded") as two:
+        wanted = [batch.n_id.clone() for batch in NeighborLoader(two.whole, **clusters)]
+        with NeighborLoader(two.folders[0], peers=two.addresses, num_workers=1, **clusters) as loader:
+            batches = list(loader)
+            assert len(loader) == len(batches) == 3 and all(torch.equal(a, b.n_id) for a, b in zip(wanted, batches))
+            assert torch.cat([batch.cluster.unique() for batch in batches]).sort().values.tolist() == list(range(12))
+            refused(loader, "a batch of positions of clusters cannot be made here", [4])
 
 
 def test_what_is_of_negatives_or_of_servers_is_refused_without_them(data: Data) -> None:

@@ -198,6 +198,32 @@ def test_batches_without_edge_ids_differ_by_these_alone(make: Any) -> None:
         assert_same(without, with_ids)
 
 
+def test_what_is_of_the_batch_as_a_whole_lies_on_the_batch() -> None:
+    data = plain_typed()
+    data.note = "kept"
+    walks: dict[str, Any] = dict(sampler="walk", walk_length=2, batch_size=3)
+    for loader in (
+        NeighborLoader(data, input_nodes=("b", torch.arange(3)), metapath=["a__to__b", "b__rev_to__a"], **walks),
+        NeighborLoader(data, input_nodes=("b", torch.tensor([1, 1, 0])), metapath=["a__to__b", "b__rev_to__a"], **walks),
+    ):
+        batch = next(iter(loader))
+        assert batch.walks.shape == (3, 3) and batch.note == "kept" and "walks" not in loader.data
+        assert not any("walks" in store for store in batch.node_stores + batch.edge_stores)
+        edges = {tuple(edge) for edge in data["a", "to", "b"].edge_index.T.tolist()}
+        seeds = batch["b"].n_id[batch.walks[:, 0]].tolist()
+        assert seeds == batch["b"].n_id[:3].tolist()
+        assert all((source, seed) in edges for source, seed in zip(batch["a"].n_id[batch.walks[:, 1]].tolist(), seeds))
+    data.walks = "the graph's"
+    batch = next(iter(NeighborLoader(data, input_nodes=("b", torch.arange(3)), metapath=["a__to__b", "b__rev_to__a"], **walks)))
+    assert batch.walks == "the graph's"
+    alone = plain()
+    batch = next(iter(NeighborLoader(alone, **walks)))
+    assert batch.walks.shape == (3, 3) and batch.walks[:, 0].tolist() == [0, 1, 2]
+    alone.walks = torch.arange(NODES)
+    batch = next(iter(NeighborLoader(alone, **walks)))
+    assert torch.equal(batch.walks, batch.n_id)
+
+
 def test_seeds_without_times_have_no_seed_time_though_neighbours_are_drawn_by_time() -> None:
     data = plain()
     for batch in NeighborLoader(data, [3], batch_size=50, time_attr="time"):

@@ -154,8 +154,9 @@ def subgraph(subgraph_type: Any, directed: bool) -> str:
     return name if directed else "induced"
 
 
-def seeds(input_nodes: Any, node_types: Sequence[NodeType | None], num_nodes: Any) -> tuple[int, dict[str, Any]]:
-    """input_nodes as (number of the type, ``seeds`` or ``seed_mask``). ``num_nodes(number)`` counts a type's nodes."""
+def seeds(input_nodes: Any, node_types: Sequence[NodeType | None], num_nodes: Any, every: Any) -> tuple[int, dict[str, Any]]:
+    """input_nodes as (number of the type, options that say which seeds). ``num_nodes(number)`` counts a type's nodes,
+    ``every(number)`` gives the options where none of them are named."""
     number, nodes = 0, input_nodes
     if isinstance(input_nodes, str):
         nodes, number = None, _type_number(input_nodes, node_types)
@@ -167,7 +168,7 @@ def seeds(input_nodes: Any, node_types: Sequence[NodeType | None], num_nodes: An
     if not count and node_types[number] is not None:
         raise InvalidError(f"input_nodes is of the node type {node_types[number]!r}, which has no nodes; give nodes of another")
     if nodes is None:
-        return number, {"seeds": np.arange(count)}
+        return number, every(number)
     if isinstance(nodes, Tensor) and nodes.dtype == torch.bool or isinstance(nodes, np.ndarray) and nodes.dtype == np.bool_:
         mask = as_array("input_nodes", nodes, np.bool_, 1)
         if len(mask) != count:

@@ -20,6 +20,7 @@ from hopfeed.pyg.written import Inputs, Place
 
 _LISTS = {"num_sampled_nodes", "num_sampled_edges"}
 _IDS = {"n_id": _NODE, "e_id": _EDGE}
+_BATCH: Place = (0, 0)  # of the batch as a whole
 
 
 class Assembly:
@@ -125,9 +126,10 @@ class Assembly:
             present = set(store.keys())
             self._dropped |= {(kind, number, name) for name in stored if name not in present}
         held = {(kind, number, name) for kind, number, name, *_ in self._python}
+        held |= {(*_BATCH, name) for name in self._data._global_store.keys()} if self._graph.typed else set()
         held |= {(*place, name) for place, values in graph_level.items() for name in values}
         if not self._graph.typed:  # one store of nodes and edges
-            held = {(kind, 0, name) for _, _, name in held for kind in (_NODE, _EDGE)}
+            held = {(kind, 0, name) for _, _, name in held for kind in (_BATCH[0], _NODE, _EDGE)}
         self._dropped |= held
         for place, values in graph_level.items():
             dict(self._stores(self._template))[place]._mapping.update(values)
@@ -175,6 +177,7 @@ class Assembly:
     def __call__(self, batch: _core.Batch) -> Data | HeteroData:
         out = copy.copy(self._template)
         stores = {place: store._mapping for place, store in self._stores(out)}
+        stores[_BATCH] = (out._global_store if self._graph.typed else out._store)._mapping
         ids = self._put(batch, stores)
         for number in self._sizes:
             if (_NODE, number) in ids:
@@ -191,8 +194,6 @@ class Assembly:
         if self.inputs.place[0] == _NODE:
             arrays = row_for_each_draw(arrays, self._graph, self.inputs.path)
         for kind, number, name, array in arrays:
-            if kind == 0:  # of the batch as a whole
-                kind, number = _NODE, 0
             if _IDS.get(name) == kind:
                 ids[kind, number] = array
                 if kind == _EDGE and not self._edge_ids:

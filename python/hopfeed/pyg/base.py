@@ -243,11 +243,10 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         options = {name: value for name, value in self._options.items() if name not in ("rank", "world_size", "drop_last", "seed_weights", "seed_mask")}
         options |= {"batch_size": len(ids), "shuffle": False, "num_workers": 0}
         positions = torch.from_numpy(ids)
-        for name, given in (("split", "input_nodes"), ("link_split", "edge_label_index")):
-            if name in self._options:
-                raise UnsupportedError(
-                    f"a batch of positions of {name}={self._options[name]!r} cannot be made here; give the loader {given}=, the same by id"
-                )
+        if not self._options.keys() & {"seeds", "seed_mask", "links"}:
+            what = next((f"{name}={self._options[name]!r}" for name in ("split", "link_split") if name in self._options), "clusters")
+            given = "edge_label_index" if "edge_type" in self._options else "input_nodes"
+            raise UnsupportedError(f"a batch of positions of {what} cannot be made here; give the loader {given}=, the same by id")
         if "seed_mask" in self._options:
             nodes = np.flatnonzero(self._options["seed_mask"])
             options["seeds"] = _rows("index", nodes, ids)

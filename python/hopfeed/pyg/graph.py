@@ -11,7 +11,7 @@ from torch_geometric.data import Data, HeteroData
 from hopfeed import _core, conversion
 from hopfeed.batch import EdgeType, NodeType
 from hopfeed.dataset import Dataset
-from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.errors import Error, InvalidError, UnsupportedError
 from hopfeed.tool import PathLike
 
 
@@ -92,6 +92,17 @@ class Graph:
         except UnsupportedError:  # each machine has a range of the ids
             return {"split": name}
 
+    def clusters(self, number: int, attribute: Any) -> dict[str, Any]:
+        """The first node of each cluster of a type as ``seeds``, as the library has them that is given none; nothing where it must
+        find them itself, since they lie on other machines, or must say what is wrong with the attribute."""
+        if "servers" in self.options:
+            return {}
+        try:
+            numbers = Dataset(self.options["dataset"]).attr(attribute, self.node_names[number])[:]
+        except (Error, OSError):
+            return {}
+        return {"seeds": np.unique(numbers, return_index=True)[1]} if numbers.ndim == 1 else {}
+
     def num_seeds(self, start: dict[str, Any]) -> int:
         """Of the options that say which they are."""
         if "split" in start:
@@ -100,6 +111,8 @@ class Graph:
             return self.edge_splits[self.edge_names.index(start["edge_type"])][start["link_split"]]
         if "seed_mask" in start:
             return int(start["seed_mask"].sum())
+        if "seeds" not in start and "links" not in start:
+            raise UnsupportedError("the clusters are not counted here; leave out what has an entry for each of them, or give input_nodes=, a node of each")
         return len(start["seeds"] if "seeds" in start else start["links"])
 
     def edge_index(self, number: int) -> np.ndarray[Any, Any]:

@@ -33,7 +33,8 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
     Args:
         data: a ``Data`` or ``HeteroData`` in the host's memory, the path of a hopfeed folder, or None with ``servers``.
         num_neighbors: neighbours drawn per node in each hop, -1 takes all; a dict gives a list for each edge type.
-        input_nodes: seeds: None (all nodes), int64 [S], bool [N], or with several types (type, one of these).
+        input_nodes: seeds: None (all nodes; with ``sampler="cluster"`` one of each cluster), int64 [S], bool [N], or with several
+            types (type, one of these).
         input_time: int64 [S], the time of each seed.
         replace, subgraph_type, disjoint, temporal_strategy, time_attr, weight_attr, transform: as in PyG.
         batch_size, shuffle, drop_last, num_workers: as in torch's DataLoader; workers are hopfeed's processes.
@@ -95,8 +96,13 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
         arguments.refuse_both(chosen)
 
         def start_of(graph: Graph) -> dict[str, Any]:
+            def every(number: int) -> dict[str, Any]:
+                if others.get("sampler") == "cluster":
+                    return graph.clusters(number, others.get("cluster"))
+                return {"seeds": np.arange(graph.num_nodes(number))}
+
             if split is None:
-                number, seeds = arguments.seeds(input_nodes, graph.node_keys, graph.num_nodes)
+                number, seeds = arguments.seeds(input_nodes, graph.node_keys, graph.num_nodes, every)
             else:
                 types = [name if key is None else key for name, key in zip(graph.node_names, graph.node_keys)]
                 number = arguments.split_number(chosen, types, graph.node_splits)

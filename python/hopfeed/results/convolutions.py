@@ -2,9 +2,10 @@
 
 Layers that sum their neighbours' rows, take their mean, maximum or minimum, and know of them nothing else, are computed from
 that alone: no row is copied for each edge, and a node may have any number of them. GCNConv weighs an edge by the degrees of
-both ends in the whole graph, which a block does not know: these are computed once. All other layers are called with a block of
-edges. Its sources have the rows' own nodes first, in the rows' order, where both are of one type: so loops that a layer adds to
-nodes of equal numbers are those of the nodes themselves.
+both ends in the whole graph, which a block does not know: these are computed once. All other layers, and of the first those that
+are not as their class made them (a hook for messages), are called with a block of edges. Its sources have the rows' own nodes
+first, in the rows' order, where both are of one type: so loops that a layer adds to nodes of equal numbers are those of the nodes
+themselves.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch.nn.utils.parametrize import type_before_parametrizations
 
 from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.results.alterations import alteration
 from hopfeed.results.rows import Rows
 from hopfeed.results.stages import EdgeType
 
@@ -198,8 +201,10 @@ class Gcn(Reducing):
 
 def reduction_of(layer: Any) -> str | None:
     """How the messages to a row become one, where that is a sum, a mean, a maximum or a minimum."""
-    reduce = {"add": "sum"}.get(layer.aggr, layer.aggr) if isinstance(layer.aggr, str) else None
-    return reduce if reduce in ("sum", "mean", "max", "min") and not getattr(layer, "project", False) else None
+    from torch_geometric.nn.aggr import MaxAggregation, MeanAggregation, MinAggregation, SumAggregation
+
+    known = {SumAggregation: "sum", MeanAggregation: "mean", MaxAggregation: "max", MinAggregation: "min"}
+    return None if getattr(layer, "project", False) else known.get(type(layer.aggr_module))
 
 
 def _fill_of_loops(layer: Any, weighted: bool) -> float:
@@ -220,18 +225,43 @@ def convolution(layer: Any, title: str, edge: dict[str, str]) -> Convolution:
     Raises:
         UnsupportedError: it cannot be; the message names it.
     """
-    from torch_geometric.nn import GCNConv, GINConv, GraphConv, MessagePassing, SAGEConv
+    from torch_geometric.nn import GCNConv, GINConv, GraphConv, SAGEConv
 
     taken = {argument: attribute for argument, attribute in edge.items() if takes(layer, argument)}
-    if isinstance(layer, MessagePassing) and layer.flow != "source_to_target":
-        raise UnsupportedError(f"{title} has flow={layer.flow!r}; in-edges are what is stored, so give source_to_target")
-    if type(layer) is GCNConv:
-        if reduction_of(layer) != "sum":
-            raise UnsupportedError(f"{title} has aggr={layer.aggr!r}; give a GCNConv that adds, as it does by itself")
+    flow = getattr(layer, "flow", "source_to_target")  # of a compiled layer too
+    if flow == "target_to_source":
+        raise UnsupportedError(f"{title} has flow={flow!r}; in-edges are what is stored, so give source_to_target")
+    kind = type_before_parametrizations(layer) if isinstance(layer, torch.nn.Module) else None
+    if kind is GCNConv:
+        _require_weighted_sum(layer, title)
         return Gcn(layer, title, taken)
-    if type(layer) in (SAGEConv, GINConv, GraphConv) and reduction_of(layer):
+    if kind in (SAGEConv, GINConv, GraphConv) and reduction_of(layer) and not (_altered(layer) or _altered(layer.aggr_module)):
         return Reducing(layer, title, taken)
     return (Plain if _wants_three(layer) else Convolution)(layer, title, taken)
+
+
+def _altered(module: torch.nn.Module) -> str:
+    return alteration(module, called=True)
+
+
+def _require_weighted_sum(layer: Any, title: str) -> None:
+    """Raises ``UnsupportedError`` where a GCNConv gives other rows than the weighted sum of its neighbours', times its matrix: it is not
+    called on blocks, whose degrees are not the whole graph's."""
+    from torch_geometric.nn import Linear
+
+    if reduction_of(layer) != "sum":
+        what = f"aggr={layer.aggr!r}" if layer.aggr not in ("add", "sum") else f"the aggr_module {type(layer.aggr_module).__name__}"
+        raise UnsupportedError(f"{title} has {what}; give a GCNConv that adds, as it does by itself")
+    for named, what in (
+        (title, alteration(layer, called=False)), (f"lin of {title}", _altered(layer.lin)), (f"aggr_module of {title}", _altered(layer.aggr_module)),
+    ):  # fmt: skip
+        if what:
+            raise UnsupportedError(
+                f"{named} has {what}, which would not run as in a forward, since GCNConv is computed by the degrees of the whole graph; "
+                "remove that, and do to the rows what it does in act=, or in a function in the list of layers"
+            )
+    if type_before_parametrizations(layer.lin) not in (Linear, torch.nn.Linear) or layer.lin.bias is not None:
+        raise UnsupportedError(f"lin of {title} is no Linear without bias (a {type(layer.lin).__name__}); give a GCNConv with the one that it makes")
 
 
 def takes(layer: Any, argument: str) -> bool:

@@ -9,6 +9,7 @@ import torch
 
 from hopfeed.dataset import Dataset
 from hopfeed.errors import InvalidError, NotFoundError, UnsupportedError
+from hopfeed.results.alterations import require_as_made
 from hopfeed.results.convolutions import convolution, require_layer
 from hopfeed.results.hetero import stages_of_graph_module
 from hopfeed.results.rowwise import require_rowwise
@@ -32,11 +33,14 @@ def model_of(layers: Any, dataset: Dataset, edge: dict[str, str], act: Activatio
 
     if isinstance(layers, torch.fx.GraphModule):
         _refuse_act(act, layers)
+        require_as_made(layers, type(layers).__name__, "put it on the modules in it")
         model = stages_of_graph_module(layers, dataset, edge)
     elif isinstance(layers, BasicGNN):
         _refuse_act(act, layers)
         model = _basic(layers, dataset, edge)
     else:
+        if isinstance(layers, torch.nn.ModuleList) and getattr(layers.forward, "__func__", None) is not torch.nn.ModuleList.forward:
+            raise UnsupportedError(f"{type(layers).__name__} has a forward of its own; give its layers as a list: layers=[...], act=...")
         if isinstance(layers, torch.nn.Module) and not isinstance(layers, torch.nn.ModuleList) and hasattr(layers, "convs") and type(layers) is not HeteroConv:
             raise UnsupportedError(f"what {type(layers).__name__} does between its layers is not known; give them as a list: layers=[...], act=...")
         several = list(layers) if isinstance(layers, (Sequence, torch.nn.ModuleList)) else [layers]
@@ -109,12 +113,11 @@ def _basic(model: Any, dataset: Dataset, edge: dict[str, str]) -> Model:
     from torch_geometric.nn.models.basic_gnn import BasicGNN
 
     kind = type(model).__name__
-    if type(model).forward is not BasicGNN.forward:
+    if type(model).forward is not BasicGNN.forward or type(model).__call__ is not BasicGNN.__call__:
         raise UnsupportedError(f"{kind} has a forward of its own; give its layers as a list: layers=[...], act=...")
-    if model.act is not None and isinstance(model.act, torch.nn.Module):
-        require_rowwise(model.act, kind)
-    for norm in model.norms:
-        require_rowwise(norm, kind)
+    require_as_made(model, kind, "give its layers as a list: layers=[...], act=...")
+    for inner in (model.act, model.dropout, *model.norms):
+        require_rowwise(inner, kind)
     edge = {
         argument: attribute
         for argument, attribute in edge.items()
@@ -145,6 +148,7 @@ def _after_layer(model: Any, at: int, rows: list[Value], last: bool) -> Callable
             x = model.norms[at](x)
             if model.act is not None and not model.act_first:
                 x = model.act(x)
+            x = model.dropout(x)
         if last and hasattr(model, "jk"):
             x = model.jk([*(own[value] for value in rows), x])
         return [model.lin(x) if last and hasattr(model, "lin") else x]
@@ -162,6 +166,7 @@ def _typed(layers: list[Any], dataset: Dataset, edge: dict[str, str], act: Activ
         title = _name(layer, at)
         if type(layer) is not HeteroConv:
             raise UnsupportedError(f"{title} stands among HeteroConv layers; give HeteroConv alone, and act= between them")
+        require_as_made(layer, title, "put it on the layers in it")
         if layer.aggr is None and at + 1 < len(layers):
             raise UnsupportedError(f"{title} has aggr=None, which stacks rows; the next layer wants matrices")
         after, tasks = {}, []

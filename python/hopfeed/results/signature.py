@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from hopfeed.results.alterations import hooks_of, is_of_hooks
+
 _LIBRARIES = {"torch", "torch_geometric", "numpy", *sys.stdlib_module_names}  # what is theirs is known by its name
 _OF_EVERY_MODULE = set(vars(torch.nn.Module()))
 
@@ -104,9 +106,9 @@ def _feed_module(state: Any, module: torch.nn.Module, seen: dict[int, tuple[int,
         _say(state, name)
         _feed(state, type(inner), seen)
         # what a library's class holds beside numbers and arrays follows from these, and from its code
-        held = {key: value for key, value in vars(inner).items() if key not in _OF_EVERY_MODULE and (_is_plain(value) or not _is_library(type(value)))}
-        _feed(state, dict(sorted(held.items())), seen)
-        _feed(state, [*inner._forward_pre_hooks.values(), *inner._forward_hooks.values()], seen)
+        held = {key: value for key, value in vars(inner).items() if key not in _OF_EVERY_MODULE and not is_of_hooks(key)}
+        _feed(state, {key: value for key, value in sorted(held.items()) if _is_plain(value) or not _is_library(type(value))}, seen)
+        _feed(state, [part for hook in hooks_of(inner) for part in hook], seen)
     for name, value in (*module.named_parameters(), *module.named_buffers()):
         _say(state, name)
         _feed(state, value.detach(), seen)
