@@ -189,8 +189,8 @@ class Dataset {
   std::vector<std::span<const std::byte>> arrays() const;
 
   /// Scans everything: checksums of all files, row offsets, ids in range, new_ids a permutation that agrees
-  /// with the row records, split ids, links, labels, and the fingerprint recomputed. `progress(done, total)`
-  /// in bytes. Throws kCorrupt.
+  /// with the row records, split ids, links, labels, and the fingerprint recomputed. Of a folder with some
+  /// partitions the checksums alone, of what is there. `progress(done, total)` in bytes. Throws kCorrupt.
   void verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const;
 
  private:

@@ -351,7 +351,8 @@ void add_inspect(CommandLine& line, Choices& choices) {
 }
 
 void add_verify(CommandLine& line, Choices& choices) {
-  CommandLine& command = line.command("verify", "Read every byte of a dataset and check it");
+  CommandLine& command = line.command(
+      "verify", "Read every byte of a dataset and check it; of one with some partitions the checksums");
   command.option("DIR", choices.show.folder, "Dataset folder", {.required = true});
   add_json_option(command, choices.show.json);
   command.action([&choices] { verify_dataset(choices.show); });

@@ -85,6 +85,30 @@ TEST_F(PushProgram, AFolderWithSomePartitions_OpensAsThat) {
   EXPECT_EQ(some.partitions(), (std::vector<int>{0, 2}));
 }
 
+TEST_F(PushProgram, AFolderWithSomePartitions_IsVerifiedByChecksums) {
+  for (const std::string cut : {"cut", "sharded"}) {
+    if (cut == "sharded") succeed("partition whole sharded --parts 3 --ids sharded --halo 1");
+    const std::string to = cut + "-some";
+    succeed("push " + cut + " --to 0,2=" + to + " --to 1=" + cut + "-rest");
+    const auto whole = files(to);
+    EXPECT_NE(succeed("verify " + to)
+                  .out.find(to + ": ok, " + std::to_string(whole.size() - 1) + " files, fingerprint "),
+              std::string::npos);
+    for (const auto& [path, bytes] : whole) {
+      if (path == "meta.json" || bytes.empty()) continue;
+      std::string damaged = bytes;
+      damaged.back() = static_cast<char>(damaged.back() ^ 1);
+      write(to + "/" + path, damaged);
+      const ToolResult result = run("verify " + to);
+      EXPECT_EQ(result.exit_code, 2) << path;
+      EXPECT_NE(result.complaint().find(path + ": its checksum is "), std::string::npos) << result.err;
+      write(to + "/" + path, bytes);
+    }
+    fs::remove(work() / to / whole.rbegin()->first);
+    EXPECT_EQ(run("verify " + to).exit_code, 2) << whole.rbegin()->first << " is not there";
+  }
+}
+
 // Nothing that a machine gets grows with the graph but its own share.
 TEST_F(PushProgram, WithShardedIds_NoMachineGetsThoseOfAllNodes) {
   succeed("partition whole sharded --parts 3 --ids sharded --halo 1");
