@@ -126,6 +126,14 @@ def test_a_split_says_which_nodes_are_seeds(data: Data, tmp_path: Path, workers:
                     assert torch.cat([batch.n_id[: batch.batch_size] for batch in batches]).sort().values.equal(nodes)
                     if "servers" not in place:
                         assert loader([4]).n_id[0] == nodes[4]
+        with NeighborLoader(split="train", **places[1], num_workers=workers, **arguments) as here:  # its state moves to servers, and back
+            batches = iter(here)
+            next(batches)
+            state, rest = here.state_dict(), [batch.n_id for batch in batches]
+        for place in places[1:]:
+            with NeighborLoader(split="train", **place, **arguments) as loader:
+                loader.load_state_dict(state)
+                assert all(torch.equal(a, batch.n_id) for a, batch in zip(rest, loader, strict=True))
         with NeighborLoader(split="test", sampler=SequentialSampler(range(50)), **places[2], num_neighbors=[2], batch_size=50) as remote:
             assert torch.equal(next(iter(remote)).n_id[:50], data.test_mask.nonzero().view(-1))
             refused(remote, "a batch of positions of split='test' cannot be made here; give the loader input_nodes=", [4])

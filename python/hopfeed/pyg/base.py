@@ -101,7 +101,9 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         self.data: Any = data if in_memory is None else in_memory
         self.transform = transform
         start = start_of(graph)
-        if "split" in start and others.get("sampler") == "cluster":  # which takes all clusters where it is given no ids
+        if others.get("sampler") == "cluster":  # which takes all clusters where it is given no ids
+            start = graph.with_ids(start)
+        if "split" in start and others.get("sampler") == "cluster":
             raise InvalidError("split is of seeds that lie on other machines, and sampler 'cluster' takes clusters by ids; give input_nodes=")
         ordered: dict[str, Any] = {}
         if sampler is not None:
@@ -240,20 +242,21 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         ids = as_array("index", flat, np.int64, 1)
         if not ids.size:
             raise InvalidError("index is empty; give positions")
-        options = {name: value for name, value in self._options.items() if name not in ("rank", "world_size", "drop_last", "seed_weights", "seed_mask")}
+        given = self._graph.with_ids(self._options)
+        options = {name: value for name, value in given.items() if name not in ("rank", "world_size", "drop_last", "seed_weights", "seed_mask")}
         options |= {"batch_size": len(ids), "shuffle": False, "num_workers": 0}
         positions = torch.from_numpy(ids)
-        if not self._options.keys() & {"seeds", "seed_mask", "links"}:
-            what = next((f"{name}={self._options[name]!r}" for name in ("split", "link_split") if name in self._options), "clusters")
-            given = "edge_label_index" if "edge_type" in self._options else "input_nodes"
-            raise UnsupportedError(f"a batch of positions of {what} cannot be made here; give the loader {given}=, the same by id")
-        if "seed_mask" in self._options:
-            nodes = np.flatnonzero(self._options["seed_mask"])
+        if not given.keys() & {"seeds", "seed_mask", "links"}:
+            what = next((f"{name}={given[name]!r}" for name in ("split", "link_split") if name in given), "clusters")
+            argument = "edge_label_index" if "edge_type" in given else "input_nodes"
+            raise UnsupportedError(f"a batch of positions of {what} cannot be made here; give the loader {argument}=, the same by id")
+        if "seed_mask" in given:
+            nodes = np.flatnonzero(given["seed_mask"])
             options["seeds"] = _rows("index", nodes, ids)
             positions = torch.from_numpy(options["seeds"])
         for name in ("seeds", "seed_times", "links", "link_labels", "link_times"):
-            if name in self._options:
-                options[name] = _rows("index", self._options[name], ids)
+            if name in given:
+                options[name] = _rows("index", given[name], ids)
         return options, positions
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -82,15 +83,20 @@ class Graph:
         return self._counts[number]
 
     def split(self, number: int, name: str) -> dict[str, Any]:
-        """The nodes of a type's split as ``seeds``; as ``split`` where they lie on other machines."""
+        """The nodes of a type's split: a dataset's by its name, so that a state is the same from a folder and from servers."""
         if self.planned is not None:
             return {"seeds": _masks(self.planned, self.node_keys[number])[name].nonzero().view(-1).numpy()}
-        if "servers" in self.options:
-            return {"split": name}
+        return {"split": name}
+
+    def with_ids(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """With ``seeds`` in place of a ``split`` whose nodes are known here; unchanged where they lie on other machines."""
+        if "split" not in start or "servers" in self.options:
+            return dict(start)
         try:
-            return {"seeds": np.asarray(Dataset(self.options["dataset"]).split(name, self.node_names[number]))}
-        except UnsupportedError:  # each machine has a range of the ids
-            return {"split": name}
+            seeds = Dataset(self.options["dataset"]).split(start["split"], start["node_type"])
+        except Error:  # each machine has a range of the ids
+            return dict(start)
+        return {name: value for name, value in start.items() if name != "split"} | {"seeds": np.asarray(seeds)}
 
     def clusters(self, number: int, attribute: Any) -> dict[str, Any]:
         """The first node of each cluster of a type as ``seeds``, as the library has them that is given none; nothing where it must
