@@ -37,7 +37,11 @@ from hopfeed.tool import generate, import_numpy, inspect, partition, tune
 from hopfeed.version import __version__
 
 if TYPE_CHECKING:
-    from hopfeed import distributed, pyg, ray, spark, torch
+    from hopfeed import distributed as distributed
+    from hopfeed import pyg as pyg
+    from hopfeed import ray as ray
+    from hopfeed import spark as spark
+    from hopfeed import torch as torch
 
 __all__ = [
     "Batch",

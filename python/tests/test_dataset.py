@@ -154,3 +154,16 @@ def test_a_file_that_is_cut_short_is_told_in_our_words(whole: Path, tmp_path: Pa
         file.truncate(size)
     with pytest.raises(hopfeed.CorruptError, match="part-0000/nodes/node/x.npy is damaged; restore it"):
         hopfeed.Dataset(tmp_path / "copy").attr("x")
+
+
+def test_what_to_pyg_gives_is_what_infer_takes(whole: Path, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    nn = pytest.importorskip("torch_geometric.nn", reason="torch_geometric is not installed")
+    partition("convert", whole, tmp_path / "half", "--attr", "x=bfloat16")
+    data = hopfeed.to_pyg(tmp_path / "half")
+    assert data.x.dtype == torch.bfloat16
+    torch.manual_seed(0)
+    layer = nn.SAGEConv(17, 3)
+    stored = hopfeed.infer([layer], tmp_path / "half", progress=False)
+    for given in (data.x, {"node": data.x}, data.x.float()):
+        assert torch.equal(hopfeed.infer([layer], tmp_path / "half", x=given, progress=False), stored)
