@@ -7,16 +7,29 @@ from typing import Any
 
 import numpy as np
 
+from hopfeed.errors import UnsupportedError
+
 Array = np.ndarray[Any, Any]
 
 _SCALED = ("int8_scaled", "int4_scaled")
 _SCALE_BYTES = 4
+_NUMPY = {name: np.dtype(name).newbyteorder("<") for name in (
+    "uint8", "int8", "int16", "int32", "int64", "uint32", "float16", "float32", "float64", "bool",
+)}  # fmt: skip
 
 
 def value_type(meta: Mapping[str, Any]) -> np.dtype[Any]:
-    """Of the values of an attribute, which ``meta.json`` describes so. NumPy has no bfloat16: float32 holds its values."""
+    """Of the values of an attribute, which ``meta.json`` describes so. NumPy has no bfloat16: float32 holds its values.
+
+    Raises:
+        UnsupportedError: elements that no dataset of this release has.
+    """
     stored = meta["element_type"]
-    return np.dtype("<f4") if stored == "bfloat16" or stored in _SCALED else np.dtype(stored).newbyteorder("<")
+    if stored == "bfloat16" or stored in _SCALED:
+        return _NUMPY["float32"]
+    if stored not in _NUMPY:
+        raise UnsupportedError(f"attribute '{meta['name']}' is {stored}; this release reads {', '.join([*_NUMPY, 'bfloat16', *_SCALED])}")
+    return _NUMPY[stored]
 
 
 def row_bytes(meta: Mapping[str, Any]) -> int:
@@ -24,7 +37,7 @@ def row_bytes(meta: Mapping[str, Any]) -> int:
     stored, elements = meta["element_type"], _elements(meta)
     if stored in _SCALED:
         return _SCALE_BYTES + (elements if stored == "int8_scaled" else (elements + 1) // 2)
-    return elements * (2 if stored == "bfloat16" else np.dtype(stored).itemsize)
+    return elements * (2 if stored == "bfloat16" else value_type(meta).itemsize)
 
 
 def values_of(raw: Array, meta: Mapping[str, Any]) -> Array:

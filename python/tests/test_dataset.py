@@ -167,3 +167,11 @@ def test_what_to_pyg_gives_is_what_infer_takes(whole: Path, tmp_path: Path) -> N
     stored = hopfeed.infer([layer], tmp_path / "half", progress=False)
     for given in (data.x, {"node": data.x}, data.x.float()):
         assert torch.equal(hopfeed.infer([layer], tmp_path / "half", x=given, progress=False), stored)
+
+
+def test_elements_of_a_later_release_are_refused_by_name(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "copy")
+    meta = (tmp_path / "copy/meta.json").read_text()
+    (tmp_path / "copy/meta.json").write_text(meta.replace('"element_type": "float32"', '"element_type": "float4"').replace('"element_type":"float32"', '"element_type":"float4"'))
+    with pytest.raises(hopfeed.UnsupportedError, match="attribute 'x' is float4; this release reads uint8, .*, bfloat16, int8_scaled, int4_scaled"):
+        hopfeed.Dataset(tmp_path / "copy").attr("x")
