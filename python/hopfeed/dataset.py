@@ -186,13 +186,14 @@ class Dataset:
         if self._has_all_ids:
             return np.asarray(self._new_ids(node["name"])[ids])
         known, dataset_ids = self._nodes_here(node)
-        at = np.searchsorted(known, ids)
+        wanted = ids.reshape(-1)
+        at = np.searchsorted(known, wanted)
         there = at < len(known)
-        there[there] = known[at[there]] == ids[there]
-        if not np.all(there):
-            first = np.asarray(ids)[~np.asarray(there)][0]
+        there[there] = known[at[there]] == wanted[there]
+        if not there.all():
+            first = wanted[~there][0]
             raise UnsupportedError(f"the partition of {self.folder} that has node {first} of '{node['name']}' is not on this machine{_ELSEWHERE}")
-        return dataset_ids[at]
+        return dataset_ids[at].reshape(ids.shape)
 
     def _nodes_here(self, node: dict[str, Any]) -> tuple[Array, Array]:
         """Original ids of the nodes whose partitions are here, rising, and the dataset ids of these."""
@@ -301,7 +302,7 @@ class Rows:
         if isinstance(ids, slice):
             ids = np.arange(len(self))[ids]
         wanted = _checked(ids, len(self))
-        rows = self._dataset_ids(wanted.reshape(-1))
+        rows = self._dataset_ids(wanted).reshape(-1)
         partition = np.searchsorted(self._offsets, rows, side="right") - 1
         stored = {int(part): self._stored(int(part)) for part in np.unique(partition)}  # all, before a row is read
         out = np.empty((rows.size, int(np.prod(self.shape[1:], dtype=np.int64))), self.dtype)

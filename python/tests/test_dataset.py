@@ -119,7 +119,8 @@ def test_rows_that_are_here_are_given_and_others_are_one_line(some: Path, whole:
     assert 0 < len(elsewhere) < 600
     rows = here.attr("x")
     assert rows.shape == (600, 17) and np.array_equal(rows[ids], everything[ids]) and np.array_equal(rows[ids[0]], everything[ids[0]])
-    assert set(here.partition_of(ids)) == {0, 2}
+    assert set(here.partition_of(ids)) == {0, 2} and here.partition_of(ids[0]).shape == () and here.partition_of(ids[:6].reshape(2, 3)).shape == (2, 3)
+    assert np.array_equal(rows[ids[:6].reshape(2, 3)], everything[ids[:6].reshape(2, 3)]) and rows[[]].shape == (0, 17)
     for wanted in (elsewhere[:1], np.arange(600), slice(None)):
         with pytest.raises(hopfeed.UnsupportedError, match=f"of {some}.* not on this machine.*hopfeed-partition push.*hopfeed.distributed") as raised:
             rows[wanted]
@@ -175,3 +176,18 @@ def test_elements_of_a_later_release_are_refused_by_name(whole: Path, tmp_path: 
     (tmp_path / "copy/meta.json").write_text(meta.replace('"element_type": "float32"', '"element_type": "float4"').replace('"element_type":"float32"', '"element_type":"float4"'))
     with pytest.raises(hopfeed.UnsupportedError, match="attribute 'x' is float4; this release reads uint8, .*, bfloat16, int8_scaled, int4_scaled"):
         hopfeed.Dataset(tmp_path / "copy").attr("x")
+
+
+def test_rows_that_are_here_of_a_type_that_no_edge_ends_at(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).random((90, 2), dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "edges.npy", np.stack([np.arange(90), np.arange(90) % 30]))
+    (tmp_path / "graph.json").write_text(
+        '{"name": "two", "nodes": [{"name": "user", "features": "x.npy"}, {"name": "item", "count": 30}],'
+        ' "edges": [{"src": "user", "rel": "likes", "dst": "item", "index": "edges.npy"}]}'
+    )
+    partition("import", "numpy", tmp_path / "one", "--hetero", tmp_path / "graph.json")
+    partition("partition", tmp_path / "one", tmp_path / "cut", "--parts", 3, "--ids", "sharded", "--method", "random")
+    partition("push", tmp_path / "cut", "--to", f"1={tmp_path / 'here'}")
+    ids = np.flatnonzero(hopfeed.Dataset(tmp_path / "cut").partition_of(np.arange(90), "user") == 1)
+    assert 0 < len(ids) < 90 and np.array_equal(hopfeed.Dataset(tmp_path / "here").attr("x", "user")[ids], x[ids])
