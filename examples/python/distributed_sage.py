@@ -42,6 +42,7 @@ class Sage(torch.nn.Module):
         self.layers = torch.nn.ModuleList(SAGEConv(before, after) for before, after in zip(widths, widths[1:]))
 
     def forward(self, blocks: Sequence[Block], x: torch.Tensor) -> torch.Tensor:
+        x = x.float()  # a folder may have bfloat16
         for i, (layer, block) in enumerate(zip(self.layers, blocks)):
             x = layer((x, x[: block.num_dst_nodes()]), block.edge_index, size=block.size)
             if i + 1 < len(self.layers):

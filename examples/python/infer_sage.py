@@ -51,7 +51,7 @@ def train(model: torch.nn.Module, head: torch.nn.Linear, data: Path, dataset: ho
         for epoch in range(epochs):
             losses = []
             for batch in loader:
-                rows = model(batch.x, batch.edge_index)[: batch.batch_size]
+                rows = model(batch.x.float(), batch.edge_index)[: batch.batch_size]
                 loss = F.cross_entropy(head(rows.relu()), batch.y[: batch.batch_size])
                 optimizer.zero_grad()
                 loss.backward()

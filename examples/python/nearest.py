@@ -40,7 +40,7 @@ def train_epoch(model: Encoder, loader: LinkNeighborLoader, optimizer: torch.opt
     model.train()
     losses = []
     for batch in loader:
-        ends = F.normalize(model(batch.x, batch.edge_index)[batch.edge_label_index], dim=-1)
+        ends = F.normalize(model(batch.x.float(), batch.edge_index)[batch.edge_label_index], dim=-1)
         loss = F.cross_entropy(ends[0] @ ends[1].T / TEMPERATURE, torch.arange(ends.shape[1]))
         optimizer.zero_grad()
         loss.backward()

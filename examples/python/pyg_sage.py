@@ -28,7 +28,7 @@ class Sage(torch.nn.Module):
         self.layers = torch.nn.ModuleList(SAGEConv(before, after) for before, after in zip(widths, widths[1:]))
 
     def forward(self, batch) -> torch.Tensor:
-        x, edge_index = batch.x, batch.edge_index
+        x, edge_index = batch.x.float(), batch.edge_index  # a folder may have bfloat16
         for i, layer in enumerate(self.layers):
             x = layer(x, edge_index)
             if i + 1 < len(self.layers):

@@ -33,7 +33,7 @@ def train_epoch(model: Classifier, loader: NeighborLoader, optimizer: torch.opti
     model.train()
     total = seeds = 0.0
     for batch in loader:
-        scores, labels = model(batch.x, batch.edge_index)[: batch.batch_size], batch.y[: batch.batch_size]
+        scores, labels = model(batch.x.float(), batch.edge_index)[: batch.batch_size], batch.y[: batch.batch_size]
         loss = F.cross_entropy(scores, labels, ignore_index=-1)
         optimizer.zero_grad()
         loss.backward()

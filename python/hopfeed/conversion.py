@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import re
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ AddArray = Callable[[str, str, "Tensor"], str]  # (of what, attribute, values) -
 FORMAT = 2  # of what is converted; another makes every cached folder anew
 _NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]{0,30}")
 _SPLITS = {"train_mask": "train", "val_mask": "valid", "test_mask": "test"}
+_MOST_DIMS = 4  # of an attribute in a folder for good; loaders of a graph in memory read those with more than two from its tensors
 _ELSEWHERE = "; the graph is converted to a folder there, cache_dir= names another"
 # Names that batches have of their own; an attribute of such a name is read in Python.
 TAKEN = {
@@ -78,11 +80,12 @@ def plan(
     time_attr: str | None = None,
     extra: Mapping[tuple[NodeType | None, str], Tensor] | None = None,
     gradients: bool = False,
+    most_dims: int = 2,
 ) -> Plan:
     """Which tensors of a graph hopfeed stores. ``None`` is the key of the types of a ``Data``.
 
     ``extra``: node attributes beside those of the graph. ``gradients``: what gradients flow to is left to its tensor, since
-    rows of a folder bring none; without it the values are stored.
+    rows of a folder bring none; without it the values are stored. ``most_dims``: of an attribute that is stored.
 
     Raises:
         InvalidError: the graph has no edges, or weight or time cannot be what they are for.
@@ -93,7 +96,7 @@ def plan(
         raise explain_missing(error, "hopfeed.from_pyg", "torch torch-geometric") from None
 
     def stored(store: Any, kind: str) -> dict[str, Tensor]:
-        rows = {name: value for name, value in store.items() if _is_rows(store, name, value, kind)}
+        rows = {name: value for name, value in store.items() if not _why_not(store, name, value, kind, most_dims)}
         return {name: value.detach() for name, value in rows.items() if not (gradients and value.requires_grad) or name in (weight, time_attr)}
 
     planned = Plan(weights={weight} if weight else set(), times={time_attr} if time_attr else set())
@@ -144,8 +147,11 @@ def from_pyg(
 ) -> dict[str, Any]:
     """Makes a dataset folder of a graph that PyG has in memory.
 
-    Node and edge attributes are stored as they are; masks ``train_mask``, ``val_mask`` and ``test_mask`` become the splits
-    ``train``, ``valid`` and ``test``; types ``rev_...`` (``T.ToUndirected``) are known as reverses.
+    Node and edge attributes are stored as they are: tensors with a row for each node or edge, of bool, uint8, int8 to int64
+    or float16 to float64, with up to four dimensions; ``x`` is a matrix of float32 or float16, and ``y`` int64, a class each
+    or -1. Nothing is cast. What cannot be stored so, and types whose names no file can have, are told by one ``UserWarning``.
+    Masks ``train_mask``, ``val_mask`` and ``test_mask`` become the splits ``train``, ``valid`` and ``test``; types ``rev_...``
+    (``T.ToUndirected``) are known as reverses.
 
     Args:
         data: its tensors are in the host's memory.
@@ -156,18 +162,46 @@ def from_pyg(
         progress: show a bar; by default where stderr is a terminal or a notebook.
 
     Returns:
-        ``nodes`` and ``edges``: how many there are; ``fingerprint``: of the dataset.
+        ``nodes`` and ``edges``: how many there are; ``fingerprint``: of the dataset. Where there are any, ``left_out``: what is
+        not stored (``"x"``, of a graph of several types ``"x of 'paper'"``), with the reason of each; ``renamed``: types of the
+        graph, with their names in the dataset.
 
     Raises:
         InvalidError: the folder exists, or the graph cannot be stored; the message says what and where.
     """
     try:
-        _write(plan(data, weight=weight, time_attr=time), folder, overwrite=overwrite, temporary=False, progress=progress)
+        planned = plan(data, weight=weight, time_attr=time, most_dims=_MOST_DIMS)
+        _write(planned, folder, overwrite=overwrite, temporary=False, progress=progress)
     except InvalidError as error:
         raise InvalidError(str(error).replace("pass --overwrite", "pass overwrite=True")) from None
     made = Dataset(folder)
     nodes, edges = map(made.num_nodes, made.node_types), map(made.num_edges, made.edge_types)
-    return {"nodes": sum(nodes), "edges": sum(edges), "fingerprint": made.fingerprint}
+    left_out, renamed = _left_out(data, planned), _renamed(planned)
+    told = [f"is without {', '.join(f'{name} ({why})' for name, why in left_out.items())}"] if left_out else []
+    told += [f"types have other names there: {', '.join(f'{key!r} is {name!r}' for key, name in renamed.items())}"] if renamed else []
+    if told:
+        warnings.warn(f"hopfeed.from_pyg: {os.fspath(folder)} {'; '.join(told)}", UserWarning, stacklevel=2)
+    more = {name: found for name, found in (("left_out", left_out), ("renamed", renamed)) if found}
+    return {"nodes": sum(nodes), "edges": sum(edges), "fingerprint": made.fingerprint, **more}
+
+
+def _left_out(data: Data | HeteroData, planned: Plan) -> dict[str, str]:
+    """What a graph has beside the edges and what is stored, with the reason of each."""
+    found = {}
+    for store in data.stores:
+        stored = {**planned.node_attrs.get(store._key, {}), **planned.edge_attrs.get(store._key, {})}
+        for name, value in store.items():
+            if name in stored or name in ("edge_index", "num_nodes") or value is None:
+                continue
+            kind = "edge" if hasattr(store, "is_edge_attr") and store.is_edge_attr(name) else "node"
+            found[name if store._key is None else f"{name} of {store._key!r}"] = _why_not(store, name, value, kind, _MOST_DIMS)
+    return found
+
+
+def _renamed(planned: Plan) -> dict[Any, Any]:
+    """Types whose names in the folder are others; those of a ``Data`` have none."""
+    names = {**planned.node_names, **planned.edge_names}
+    return {key: name for key, name in names.items() if key is not None and key != name}
 
 
 class Converted:
@@ -337,23 +371,38 @@ def _safe_names(names: list[str], made_up: str) -> list[str]:
     return safe
 
 
-def _is_rows(store: Any, name: str, value: Any, kind: str) -> bool:
-    """Whether it is an attribute of nodes (or edges) that hopfeed stores."""
+def _why_not(store: Any, name: str, value: Any, kind: str, most_dims: int) -> str:
+    """Why it is no attribute of nodes (or edges) that hopfeed stores; empty where it is one."""
     import torch
 
-    if not isinstance(value, torch.Tensor) or name in TAKEN or not _is_name(name):
-        return False
-    dtypes = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.bool}
-    if value.layout != torch.strided or value.dtype not in dtypes or value.dim() not in (1, 2) or not value.is_cpu:
-        return False
-    if value.dim() == 2 and value.size(1) == 0:
-        return False
-    if kind == "node" and name == "x" and not (value.dim() == 2 and value.dtype in (torch.float16, torch.float32)):
-        return False
+    if name in TAKEN:
+        return "batches have a field of that name"
+    if not _is_name(name):
+        return "a name has up to 31 letters, digits, '_', '.' and '-', and no '__'"
+    if not isinstance(value, torch.Tensor):
+        return f"a {type(value).__name__}: tensors are stored"
+    shown = f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+    if value.layout != torch.strided:
+        return f"{shown}: it is {value.layout}"
+    if not value.is_cpu:
+        return f"{shown}: it lies on {value.device}, and not in the host's memory"
+    if kind == "node" and name == "x" and not (value.dim() == 2 and value.size(1) and value.dtype in (torch.float16, torch.float32)):
+        return f"{shown}: x is a matrix of float32 or float16"
     if kind == "node" and name == "y" and not (value.dim() == 1 and value.dtype == torch.int64 and (not len(value) or value.min() >= -1)):
-        return False
-    dim = store._parent().__cat_dim__(name, value, store)
-    if not isinstance(dim, int) or dim % value.dim() != 0:
+        return f"{shown}: labels y are int64, one for each node, from -1 (none) on"
+    if value.dtype not in {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.bool}:
+        return f"{shown}: elements are bool, uint8, int8 to int64 or float16 to float64"
+    if value.dim() > most_dims:
+        return f"{shown}: it has more than {most_dims} dimensions"
+    if 0 in value.shape[1:]:
+        return f"{shown}: its rows have no elements"
+    return "" if _has_rows(store, name, value, kind) else f"{shown}: it has no row for each node or edge"
+
+
+def _has_rows(store: Any, name: str, value: Tensor, kind: str) -> bool:
+    """Whether the graph takes it for an attribute of nodes (or edges), one behind the other."""
+    dim = store._parent().__cat_dim__(name, value, store) if value.dim() else None
+    if not isinstance(dim, int) or dim % value.dim() != 0 or not hasattr(store, "is_node_attr"):  # of the graph as a whole
         return False
     return bool(store.is_node_attr(name) if kind == "node" else store.is_edge_attr(name))
 

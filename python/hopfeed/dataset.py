@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,11 @@ import numpy as np
 
 from hopfeed import _core
 from hopfeed.errors import CorruptError, InvalidError, NotFoundError, UnsupportedError
+from hopfeed.stored_rows import value_type, values_of
 
 Array = np.ndarray[Any, Any]
+
+_ELSEWHERE = "; push it here (hopfeed-partition push), or read it through the machines that have it (hopfeed.distributed)"
 
 
 def folder_of(argument: str, given: Any) -> str:
@@ -32,6 +35,9 @@ class Dataset:
 
     Nodes have original ids, those of the graph that was imported, and users see no others. Rows lie in another order
     (by partition, then by falling hotness); :class:`Rows` hides that.
+
+    A folder may have some of the partitions alone. Rows that are there are given; for others, and for what needs all of them,
+    ``UnsupportedError`` names a partition that is not.
 
     Args:
         folder: the dataset's folder.
@@ -99,8 +105,11 @@ class Dataset:
         meta = next((attr for attr in node["attrs"] if attr["name"] == name), None)
         if meta is None:
             raise NotFoundError(f"node type '{node['name']}' has no attribute '{name}'; it has {self.attrs(node['name'])}")
-        parts = [self._part(part, f"nodes/{node['name']}/{name}.npy") for part in range(self.num_partitions)]
-        return Rows(meta, parts, self._new_ids(node["name"]), np.asarray(node["partition_offsets"]))
+        path = f"nodes/{node['name']}/{name}.npy"
+        for part in filter(self._has, range(self.num_partitions)):
+            self._part(part, path)  # mapped now: what is truncated later is an error of the row's reader
+        offsets = np.asarray(node["partition_offsets"])
+        return Rows(meta, int(node["count"]), offsets, lambda ids: self._dataset_ids(node, ids), lambda part: self._part(part, path))
 
     def splits(self, node_type: str | None = None) -> list[str]:
         """Names of the splits of a node type."""
@@ -152,7 +161,7 @@ class Dataset:
     def partition_of(self, ids: Any, node_type: str | None = None) -> Array:
         """Which partition has each of these nodes: int64, shaped as ``ids``."""
         node = self._node(node_type)
-        dataset_ids = self._new_ids(node["name"])[_checked(ids, int(node["count"]))]
+        dataset_ids = self._dataset_ids(node, _checked(ids, int(node["count"])))
         return np.searchsorted(np.asarray(node["partition_offsets"]), dataset_ids, side="right") - 1
 
     def _node(self, name: str | None) -> dict[str, Any]:
@@ -172,20 +181,67 @@ class Dataset:
             raise NotFoundError(f"there is no edge type {key}; there are {self.edge_types}")
         return edges[self.edge_types.index(tuple(key))]
 
+    def _dataset_ids(self, node: dict[str, Any], ids: Array) -> Array:
+        """Of nodes by original id: of each where the ids are here, else of those whose partitions are."""
+        if self._has_all_ids:
+            return np.asarray(self._new_ids(node["name"])[ids])
+        known, dataset_ids = self._nodes_here(node)
+        wanted = ids.reshape(-1)
+        at = np.searchsorted(known, wanted)
+        there = at < len(known)
+        there[there] = known[at[there]] == wanted[there]
+        if not there.all():
+            first = wanted[~there][0]
+            raise UnsupportedError(f"the partition of {self.folder} that has node {first} of '{node['name']}' is not on this machine{_ELSEWHERE}")
+        return dataset_ids[at].reshape(ids.shape)
+
+    def _nodes_here(self, node: dict[str, Any]) -> tuple[Array, Array]:
+        """Original ids of the nodes whose partitions are here, rising, and the dataset ids of these."""
+        if node["name"] not in self._here:
+            offsets = node["partition_offsets"]
+            parts = [part for part in range(self.num_partitions) if self._has(part)]
+            known = np.concatenate([np.empty(0, np.int64), *(self._original_ids(part, node["name"]) for part in parts)])
+            dataset_ids = np.concatenate([np.empty(0, np.int64), *(np.arange(offsets[part], offsets[part + 1]) for part in parts)])
+            order = np.argsort(known)
+            self._here[node["name"]] = known[order], dataset_ids[order]
+        return self._here[node["name"]]
+
+    def _original_ids(self, part: int, node_type: str) -> Array:
+        """Of a partition's nodes, in the order of its rows."""
+        into = next((edge for edge in self.edge_types if edge[2] == node_type), None)
+        if into is None:
+            return self._part(part, f"nodes/{node_type}/original_ids.npy")
+        return np.asarray(self._part(part, f"edges/{'__'.join(into)}/rows.npy")["original_id"][:-1])
+
+    @cached_property
+    def _here(self) -> dict[str, tuple[Array, Array]]:
+        return {}
+
     @cached_property
     def _arrays(self) -> dict[str, Array]:
         return {}
 
     def _map(self, path: str) -> Array:
         if path not in self._arrays:
-            array = np.load(self.folder / path, mmap_mode="r")
+            try:
+                array = np.load(self.folder / path, mmap_mode="r")
+            except FileNotFoundError:
+                raise NotFoundError(f"{self.folder / path} is not there; restore it, or run hopfeed-partition verify") from None
+            except (ValueError, EOFError):
+                raise CorruptError(f"{self.folder / path} is damaged; restore it, or run hopfeed-partition verify") from None
             if array.size:  # a truncation of the file becomes an error, not a death
                 _core.note_mapped_file(array.ctypes.data, array.nbytes, str(self.folder / path))
             self._arrays[path] = array
         return self._arrays[path]
 
     def _part(self, part: int, path: str) -> Array:
-        return self._map(f"part-{part:04d}/{path}")
+        path = f"{_part_folder(part)}/{path}"
+        if path not in self._arrays and not self._has(part):
+            raise UnsupportedError(f"partition {part} of {self.folder} is not on this machine{_ELSEWHERE}")
+        return self._map(path)
+
+    def _has(self, part: int) -> bool:
+        return (self.folder / _part_folder(part)).is_dir()
 
     def _new_ids(self, node_type: str) -> Array:
         return self._of_ranges(f"ids/{node_type}/new_ids.npy") if self._sharded_ids else self._map(f"nodes/{node_type}/new_ids.npy")
@@ -197,7 +253,7 @@ class Dataset:
 
     @property
     def _has_all_ids(self) -> bool:
-        return not self._sharded_ids or all((self.folder / f"part-{part:04d}").is_dir() for part in range(self.num_partitions))
+        return not self._sharded_ids or all(map(self._has, range(self.num_partitions)))
 
     def _of_ranges(self, path: str) -> Array:
         """What each partition has a range of, joined when it is first wanted."""
@@ -215,26 +271,23 @@ class Dataset:
 
 
 class Rows:
-    """Rows of an attribute by original id: ``rows[ids]`` reads these rows alone.
+    """Rows of an attribute by original id: ``rows[ids]`` reads these rows alone, and gives their values.
 
     Attributes:
         shape: of all rows.
-        dtype: of NumPy; bfloat16 is uint16 there, and rows with a scale (int8, int4) are uint8 with it.
+        dtype: of the values; float32 where the dataset has bfloat16, which NumPy has not, or numbers with a scale a row.
+        element_type: as the dataset has them: ``float32``, ``bfloat16``, ``int8_scaled``, ``int4_scaled``, ...
     """
 
-    def __init__(self, meta: dict[str, Any], parts: list[Array], new_ids: Array, offsets: Array) -> None:
-        self._parts, self._new_ids, self._offsets = parts, new_ids, offsets
-        row = tuple(meta["shape"])
-        elements = int(np.prod(row)) if row else 1
-        scaled = meta["element_type"] in ("int8_scaled", "int4_scaled")
-        width = parts[0].shape[1] if parts[0].ndim > 1 else 1
-        self._elements = width if scaled else elements  # of a row as it lies there, without what pads it
-        self._row = (width,) if scaled else row
-        self.shape = (len(new_ids), *self._row)
-        self.dtype = parts[0].dtype
+    def __init__(
+        self, meta: dict[str, Any], count: int, offsets: Array, dataset_ids: Callable[[Array], Array], stored: Callable[[int], Array]
+    ) -> None:
+        self._meta, self._offsets, self._dataset_ids, self._stored = meta, offsets, dataset_ids, stored
+        self.shape = (count, *meta["shape"])
+        self.dtype, self.element_type = value_type(meta), str(meta["element_type"])
 
     def __len__(self) -> int:
-        return len(self._new_ids)
+        return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Array]:
         return (self[at] for at in range(len(self)))
@@ -245,18 +298,19 @@ class Rows:
         return rows if dtype is None else rows.astype(dtype, copy=False)
 
     def __getitem__(self, ids: Any) -> Array:
+        """The values of these rows. Raises ``UnsupportedError`` for those of a partition that is not on this machine."""
         if isinstance(ids, slice):
             ids = np.arange(len(self))[ids]
         wanted = _checked(ids, len(self))
-        rows = np.asarray(self._new_ids[wanted]).reshape(-1)
+        rows = self._dataset_ids(wanted).reshape(-1)
         partition = np.searchsorted(self._offsets, rows, side="right") - 1
-        out = np.empty((rows.size, self._elements), self.dtype)
-        for part, stored in enumerate(self._parts):
+        stored = {int(part): self._stored(int(part)) for part in np.unique(partition)}  # all, before a row is read
+        out = np.empty((rows.size, int(np.prod(self.shape[1:], dtype=np.int64))), self.dtype)
+        for part, array in stored.items():
             here = partition == part
-            if here.any():
-                stored = stored.reshape(len(stored), -1)
-                out[here] = stored[rows[here] - self._offsets[part], : self._elements]
-        return out.reshape((*np.shape(wanted), *self._row))
+            read = np.ascontiguousarray(array[rows[here] - self._offsets[part]])
+            out[here] = values_of(read.view(np.uint8).reshape(len(read), -1), self._meta)
+        return out.reshape((*wanted.shape, *self.shape[1:]))
 
 
 class Keys:
@@ -319,6 +373,10 @@ class Keys:
         elif self.kind == "int64" and isinstance(key, (int, np.integer)) and not isinstance(key, bool) and -(1 << 63) <= key < 1 << 63:
             return int(key)
         raise InvalidError(f"{key!r} is no key of '{self._node_type}', whose keys are {self.kind}")
+
+
+def _part_folder(part: int) -> str:
+    return f"part-{part:04d}"
 
 
 def _checked(ids: Any, count: int) -> Array:

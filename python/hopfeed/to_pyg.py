@@ -19,7 +19,11 @@ _MASK_OF_SPLIT = {"train": "train_mask", "valid": "val_mask", "test": "test_mask
 def to_pyg(dataset: Dataset | str | os.PathLike[str]) -> Data | HeteroData:
     """All of a dataset in memory: edges, node attributes, and its splits as masks (``train_mask``, ``val_mask``, ...).
 
-    Needs torch and torch_geometric. Edge attributes are left out.
+    Needs torch and torch_geometric. Attributes are as batches have them: bfloat16 is bfloat16, rows with a scale are
+    float32. Edge attributes are left out.
+
+    Raises:
+        UnsupportedError: partitions that are not on this machine.
     """
     try:
         import torch
@@ -35,7 +39,9 @@ def to_pyg(dataset: Dataset | str | os.PathLike[str]) -> Data | HeteroData:
         store = data[node_type] if typed else data
         store.num_nodes = dataset.num_nodes(node_type)
         for name in dataset.attrs(node_type):
-            store[name] = torch.from_numpy(dataset.attr(name, node_type)[:])
+            rows = dataset.attr(name, node_type)
+            values = torch.from_numpy(rows[:])
+            store[name] = values.to(torch.bfloat16) if rows.element_type == "bfloat16" else values  # exact: they are its values
         for split in dataset.splits(node_type):
             mask = np.zeros(dataset.num_nodes(node_type), np.bool_)
             mask[dataset.split(split, node_type)] = True

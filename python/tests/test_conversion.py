@@ -76,10 +76,110 @@ def test_types_keep_their_names_and_reverses_are_known(tmp_path: Path) -> None:
     data["an author"].num_nodes = 5
     data["an author", "writes", "paper"].edge_index = torch.tensor([[0, 4], [8, 1]])
     data["paper", "rev_writes", "an author"].edge_index = torch.tensor([[8, 1], [0, 4]])
-    hopfeed.from_pyg(data, tmp_path / "one")
+    told(data, tmp_path / "one")
     meta = hopfeed.Dataset(tmp_path / "one").meta
     assert [node["name"] for node in meta["node_types"]] == ["paper", "nodes1"]
     assert meta["edge_types"][1]["rev_of"] == "nodes1__writes__paper"
+
+
+def told(data: Data | HeteroData, folder: Path, **options: Any) -> tuple[dict[str, Any], list[str]]:
+    """What from_pyg gives back, and its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = hopfeed.from_pyg(data, folder, **options)
+    assert all(one.category is UserWarning and one.filename == __file__ for one in caught)
+    return made, [str(one.message) for one in caught]
+
+
+_MATRIX, _LABELS = "x is a matrix of float32 or float16", "labels y are int64, one for each node, from -1 (none) on"
+
+
+@pytest.mark.parametrize(
+    "name, value, why",
+    [
+        ("x", torch.rand(50, 3, dtype=torch.float64), f"float64 [50, 3]: {_MATRIX}"),
+        ("x", torch.rand(50, 3).bfloat16(), f"bfloat16 [50, 3]: {_MATRIX}"),
+        ("x", torch.zeros(50, 3, dtype=torch.int32), f"int32 [50, 3]: {_MATRIX}"),
+        ("x", torch.zeros(50, 3, dtype=torch.uint8), f"uint8 [50, 3]: {_MATRIX}"),
+        ("x", torch.zeros(50, 3, dtype=torch.bool), f"bool [50, 3]: {_MATRIX}"),
+        ("x", torch.zeros(50, 3, dtype=torch.complex64), f"complex64 [50, 3]: {_MATRIX}"),
+        ("x", torch.rand(50), f"float32 [50]: {_MATRIX}"),
+        ("x", torch.rand(50, 2, 2), f"float32 [50, 2, 2]: {_MATRIX}"),
+        ("x", torch.rand(50, 0), f"float32 [50, 0]: {_MATRIX}"),
+        ("y", torch.rand(50), f"float32 [50]: {_LABELS}"),
+        ("y", torch.zeros(50, 2, dtype=torch.int64), f"int64 [50, 2]: {_LABELS}"),
+        ("y", torch.zeros(50, dtype=torch.int32), f"int32 [50]: {_LABELS}"),
+        ("y", torch.full((50,), -2), f"int64 [50]: {_LABELS}"),
+        ("z", torch.zeros(50, 3).bfloat16(), "bfloat16 [50, 3]: elements are bool, uint8, int8 to int64 or float16 to float64"),
+        ("z", torch.zeros(300, dtype=torch.complex64), "complex64 [300]: elements are bool, uint8, int8 to int64 or float16 to float64"),
+        ("z", torch.zeros(50, 0), "float32 [50, 0]: its rows have no elements"),
+        ("z", torch.zeros(50, 1, 1, 1, 1), "float32 [50, 1, 1, 1, 1]: it has more than 4 dimensions"),
+        ("z", torch.zeros(7), "float32 [7]: it has no row for each node or edge"),
+        ("z", torch.tensor(1.0), "float32 []: it has no row for each node or edge"),
+        ("z", torch.zeros(50, 3).to_sparse(), "float32 [50, 3]: it is torch.sparse_coo"),
+        ("z", "text", "a str: tensors are stored"),
+        ("z", np.zeros(50), "a ndarray: tensors are stored"),
+        ("z" * 32, torch.zeros(50), "a name has up to 31 letters, digits, '_', '.' and '-', and no '__'"),
+        ("a b", torch.zeros(50), "a name has up to 31 letters, digits, '_', '.' and '-', and no '__'"),
+        ("n_id", torch.zeros(50), "batches have a field of that name"),
+    ],
+)  # fmt: skip
+def test_what_a_folder_cannot_hold_is_told_with_the_reason(tmp_path: Path, name: str, value: Any, why: str) -> None:
+    data = graph()
+    data[name] = value
+    made, lines = told(data, tmp_path / "one")
+    assert made["left_out"] == {name: why} and "renamed" not in made
+    assert lines == [f"hopfeed.from_pyg: {tmp_path / 'one'} is without {name} ({why})"]
+    assert name not in hopfeed.Dataset(tmp_path / "one").attrs()
+    with warnings.catch_warnings():  # of a graph in memory nothing is lost
+        warnings.simplefilter("error")
+        with NeighborLoader(data, [2], batch_size=50, cache_dir=tmp_path / "cache") as loader:
+            batch = next(iter(loader))
+    if isinstance(value, torch.Tensor) and len(value.shape) and len(value) == 50 and value.layout == torch.strided and name != "n_id":
+        assert torch.equal(batch[name], value[batch.n_id])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (2, 1, 3)])
+def test_what_a_folder_holds_comes_back_as_it_was_and_is_not_warned_of(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+    data = graph()
+    data.x = data.x.half()
+    data.y[:3] = -1
+    data.mine = torch.randint(0, 2, (50, *shape)).to(getattr(torch, dtype))
+    data.of_edges = torch.randint(0, 2, (300, *shape)).to(getattr(torch, dtype))
+    made, lines = told(data, tmp_path / "one")
+    assert made.keys() == {"nodes", "edges", "fingerprint"} and lines == []
+    back = hopfeed.to_pyg(tmp_path / "one")
+    for name in ("x", "y", "mine", "edge_index", "train_mask"):
+        assert torch.equal(back[name], data[name]) and back[name].dtype == data[name].dtype
+    batch = next(iter(NeighborLoader(tmp_path / "one", [2], batch_size=50)))
+    assert torch.equal(batch.mine, data.mine[batch.n_id]) and torch.equal(batch.of_edges, data.of_edges[batch.e_id])
+
+
+def test_types_that_are_renamed_are_told_once_with_what_is_left_out(tmp_path: Path) -> None:
+    data = HeteroData()
+    data["a b"].x, data["c"].x = torch.rand(4, 2, dtype=torch.float64), torch.rand(3, 2)
+    data["a b", "to", "c"].edge_index, data["a b", "to", "c"].w = torch.tensor([[0, 1], [1, 0]]), torch.rand(2).bfloat16()
+    data["c", "has been", "c"].edge_index = torch.tensor([[0, 1], [1, 0]])
+    data.source, data.whole = "somewhere", torch.zeros(4)
+    made, lines = told(data, tmp_path / "one")
+    assert made["renamed"] == {"a b": "nodes0", ("a b", "to", "c"): ("nodes0", "to", "c"), ("c", "has been", "c"): ("c", "edges1", "c")}
+    assert list(made["left_out"]) == ["source", "whole", "x of 'a b'", "w of ('a b', 'to', 'c')"]
+    (line,) = lines
+    assert line.startswith(f"hopfeed.from_pyg: {tmp_path / 'one'} is without source (a str: tensors are stored), whole (float32 [4]: it has no row for each node or edge), ")
+    assert line.endswith("; types have other names there: 'a b' is 'nodes0', ('a b', 'to', 'c') is ('nodes0', 'to', 'c'), ('c', 'has been', 'c') is ('c', 'edges1', 'c')")
+    meta = hopfeed.Dataset(tmp_path / "one")
+    assert meta.node_types == ["nodes0", "c"] and meta.edge_types == [made["renamed"]["a b", "to", "c"], made["renamed"]["c", "has been", "c"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NeighborLoader(data, [2], input_nodes="c", cache_dir=tmp_path / "cache").close()
+
+
+def test_weights_and_times_that_are_stored_are_not_left_out(tmp_path: Path) -> None:
+    data = graph()
+    data.w, data.t = torch.rand(300, 1).half(), torch.arange(300, dtype=torch.int32)
+    assert told(data, tmp_path / "one", weight="w", time="t")[1] == []
+    assert {one["name"] for one in hopfeed.Dataset(tmp_path / "one").meta["edge_types"][0]["attrs"]} == {"w", "t"}
 
 
 def test_a_cache_makes_a_folder_once_and_loaders_share_it(tmp_path: Path) -> None:

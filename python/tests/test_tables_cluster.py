@@ -63,6 +63,14 @@ def test_dirt_that_is_let_through_is_the_same(tmp_path: Path, nodes: dict[str, A
     assert isinstance(report, dict), report
 
 
+@pytest.mark.parametrize("duplicates, x", [("same", [[0.0, 1.0]] * 5), ("smallest", [[3.0, 1.0], [0.0, 1.0], [1.0, 1.0], [-0.0, 1.0], [2.0, 1.0]])])
+def test_of_rows_with_one_key_those_that_were_left_out_are_kept_aside(tmp_path: Path, duplicates: str, x: list[Any]) -> None:
+    nodes = {"id": ["a", "b", "a", "b", "a"], "x": x, "y": ["p"] * 5}
+    description = described(tmp_path, nodes, {"s": ["a"] * 4, "d": ["b"] * 4}, {}, {})
+    found = both_ways(tmp_path, description, LocalCluster(twice=True), duplicates=duplicates, rejected=True)["rejected"]
+    assert [line.count('"duplicates"') for line in found] == [1, 1, 1]
+
+
 @pytest.mark.parametrize("edge", [{"undirected": True}, {"more": [{"src": "n", "rel": "rev", "dst": "n", "rev_of": "to"}]}, {"undirected": True, "more": [{"src": "n", "rel": "rev", "dst": "n", "rev_of": "to"}]}])
 def test_edges_both_ways(tmp_path: Path, edge: dict[str, Any]) -> None:
     loops = {"s": ["a", "b", "ü", "b"], "d": ["b", "b", "d", "b"]}

@@ -107,6 +107,27 @@ def test_rows_that_an_import_failed_by_are_kept_too(tmp_path: Path) -> None:
     assert sorted(rows, key=str) == [{"id": "c", "x": [3.0, 4.0], "y": 1}, {"id": "c", "x": [5.0, 6.0], "y": 0}]
 
 
+@pytest.mark.parametrize(
+    "duplicates, x, left_out",
+    [
+        ("same", [[1.0, 2.0]] * 5, [("a", [1.0, 2.0]), ("a", [1.0, 2.0]), ("c", [1.0, 2.0])]),
+        ("smallest", [[3.0, 0.0], [1.0, 0.0], [2.0, 0.0], [5.0, 0.0], [4.0, 0.0]], [("a", [2.0, 0.0]), ("a", [3.0, 0.0]), ("c", [5.0, 0.0])]),
+        ("smallest", [[0.0, 1.0], [-0.0, 1.0], [0.0, 1.0], [5.0, 1.0], [4.0, 1.0]], [("a", [0.0, 1.0]), ("a", [0.0, 1.0]), ("c", [5.0, 1.0])]),
+    ],
+)
+def test_of_rows_with_one_key_those_that_were_left_out_are_kept_aside(tmp_path: Path, duplicates: str, x: list[Any], left_out: list[Any]) -> None:
+    nodes = {"id": ["a", "a", "a", "c", "c"], "x": x, "y": [1] * 5}
+    edges = {"s": ["a", "c", "a"], "d": ["c", "a", "a"]}
+    run(tmp_path, nodes, edges, duplicates=duplicates, rejected=tmp_path / "rejected.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "rejected.jsonl").read_text().splitlines()]
+    assert {line["kind"] for line in lines} == {"duplicates"}
+    assert sorted([(line["row"]["id"], line["row"]["x"]) for line in lines], key=str) == sorted(left_out, key=str)
+    kept = hopfeed.Dataset(tmp_path / "dataset").attr("x")[:]
+    for key, row in zip(("a", "c"), kept.tolist()):  # what is in the dataset and what is in the file are the table
+        of_table = [values for name, values in zip(nodes["id"], x) if name == key]
+        assert sorted(map(str, [row, *(values for name, values in left_out if name == key)])) == sorted(map(str, of_table))
+
+
 def test_ends_of_edges_are_added_as_nodes(tmp_path: Path) -> None:
     refused(tmp_path, r"node type 'n': --dangling add adds 1 nodes, which have no 'x'; --nulls 0 gives them zeros", None, {"s": ["a", "bb", "c"]}, dangling="add")
     report = run(tmp_path, None, {"s": ["a", "bb", "c"]}, dangling="add", nulls="0")

@@ -433,7 +433,7 @@ def _input(graph: Any, node_type: str, given: Any, dtype: torch.dtype) -> Any:
             raise NotFoundError(f"node type '{node_type}' has no attribute '{given}'; it has {[attr['name'] for attr in attrs]}; x= takes rows by original id too")
         arrays = [dataset._part(part, f"nodes/{node_type}/{given}.npy") for part in graph.parts]
         return Rows.of_parts(arrays, [offsets[part] for part in graph.parts], offsets[-1], meta, dtype, given)
-    rows = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+    rows = np.asarray((given.float() if str(given.dtype) == "torch.bfloat16" else given).detach().cpu() if hasattr(given, "detach") else given)
     if rows.ndim < 1 or len(rows) != dataset.num_nodes(node_type) or rows.dtype.kind not in "fiub":
         raise InvalidError(f"x is {rows.dtype} {list(rows.shape)}; '{node_type}' has {dataset.num_nodes(node_type)} nodes: give a row of numbers for each")
     rows = matrix(rows)

@@ -159,10 +159,10 @@ def _take_duplicates(job: Job, plan: NodePlan, path: Path, duplicates: Path) -> 
     job.engine.write(f"SELECT key FROM {sql.parquet(path)} GROUP BY key HAVING count(*) > 1 ORDER BY key", duplicates, ordered=True)
     twice = sql.parquet(duplicates)
     rows = f"{plan.relation} SEMI JOIN {twice} USING (key)"
-    shown_rows = f"SELECT key AS {sql.name(plan.nodes.key)}{plan.columns.shown()} FROM {rows}"
     first, keys = job.engine.one(f"SELECT min(key), count(*) FROM {twice}")
     line = refused_duplicates(job.options, plan, first, keys, lambda query: job.engine.run(query), rows)
-    job.rejected.keep("duplicates", plan.source.title, shown_rows)
+    rejected = rows if line else f"({plan.others_of_each(f'(SELECT * FROM {rows})')})"
+    job.rejected.keep("duplicates", plan.source.title, f"SELECT key AS {sql.name(plan.nodes.key)}{plan.columns.shown()} FROM {rejected}")
     if line:
         raise InvalidError(line)
     whole = path.with_name("whole.parquet")

@@ -67,8 +67,18 @@ class NodePlan:
 
     def one_of_each(self, rows: str) -> str:
         """Query of one row for each key, the first by all columns, of rows in the form of ``relation``."""
-        order = "".join(f", {one} NULLS LAST, {one}::VARCHAR" for one in self.columns.inputs)
-        return f"SELECT DISTINCT ON (key) * FROM {rows} ORDER BY key{order}"
+        return f"{self._numbered(rows)} = 1 ORDER BY key"
+
+    def others_of_each(self, rows: str) -> str:
+        """Query of the rows that ``one_of_each`` leaves out."""
+        return f"{self._numbered(rows)} > 1"
+
+    def _numbered(self, rows: str) -> str:
+        """Query of the rows whose place among those of their key, from 1 on, is as stands behind it. (DuckDB's DISTINCT ON has
+        no counterpart for the others, and makes 0.0 of -0.0.)"""
+        order = "key" + "".join(f", {one} NULLS LAST, {one}::VARCHAR" for one in self.columns.inputs)
+        place = f"row_number() OVER (PARTITION BY key ORDER BY {order}) AS place"
+        return f"SELECT * EXCLUDE (place) FROM (SELECT *, {place} FROM {rows}) WHERE place"
 
     def time(self, name: str) -> Stored | None:
         """An attribute that edges which leave these nodes may be ordered by."""

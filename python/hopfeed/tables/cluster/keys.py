@@ -148,9 +148,12 @@ def _take_duplicates(job: ClusterJob, plan: NodePlan, folder: Path, parts: list[
     if job.options.duplicates != "error":
         rows = sql.parquets(job.tasks(given, gather))
     line = refused_duplicates(job.options, plan, first, keys, job.engine.run, rows)
-    checks.reject(job, "duplicates", plan, given, lambda piece: f"SELECT key AS {sql.name(plan.nodes.key)}{plan.columns.shown()} FROM {rows_of(piece)}")
+    shown = f"SELECT key AS {sql.name(plan.nodes.key)}{plan.columns.shown()} FROM"
     if line:
+        checks.reject(job, "duplicates", plan, given, lambda piece: f"{shown} {rows_of(piece)}")
         raise InvalidError(line)
+    together = [Piece(0, rows, planned=True, memory=job.memory)]
+    checks.reject(job, "duplicates", plan, together, lambda piece: f"{shown} ({plan.others_of_each(relation_of(plan, piece))})")
     job.engine.write(plan.one_of_each(rows), folder / "one.parquet", ordered=True, of=plan.where)
 
 
