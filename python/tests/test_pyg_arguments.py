@@ -231,7 +231,7 @@ def test_attributes_that_are_asked_for_are_those_of_batches_from_a_folder(data: 
     batch = next(iter(NeighborLoader(tmp_path / "graph", [2], attrs=["y"], edge_attrs=[])))
     assert "y" in batch and not {"x", "train_mask", "when"} & set(batch.keys())
     assert "when" not in next(iter(NeighborLoader(tmp_path / "graph", [2], attrs=[], edge_attrs=[])))
-    refused(NeighborLoader, "attrs names 'cube'; there are", tmp_path / "graph", [2], attrs=["cube"])
+    refused(NeighborLoader, "attrs names 'foo'; there are", tmp_path / "graph", [2], attrs=["foo"])
 
 
 def test_samplers_without_fanouts_are_given_none(data: Data) -> None:

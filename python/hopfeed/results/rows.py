@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from hopfeed import _core
-from hopfeed.errors import UnsupportedError
+from hopfeed.stored_rows import row_bytes, values_of
 
 Array = np.ndarray[Any, Any]
 _BYTES_AT_ONCE = 8 << 20
@@ -140,33 +140,6 @@ def matrix(array: Array) -> Array:
     return array.reshape(len(array), int(np.prod(array.shape[1:], dtype=np.int64)))
 
 
-_NUMPY = {"float16": "<f2", "float32": "<f4", "float64": "<f8", "uint8": "u1", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "bool": "?"}
-
-
-def row_bytes(meta: Mapping[str, Any]) -> int:
-    """Of a row without what pads it."""
-    kind, elements = meta["element_type"], int(np.prod(meta["shape"], dtype=np.int64))
-    if kind == "int8_scaled":
-        return 4 + elements
-    if kind == "int4_scaled":
-        return 4 + (elements + 1) // 2
-    if kind != "bfloat16" and kind not in _NUMPY:
-        raise UnsupportedError(f"attribute '{meta['name']}' is {kind}; infer reads numbers")
-    return elements * (2 if kind == "bfloat16" else np.dtype(_NUMPY[kind]).itemsize)
-
-
 def tensor_of(raw: Array, meta: Mapping[str, Any], dtype: torch.dtype) -> torch.Tensor:
     """Bytes of rows as numbers, [rows, elements]; rows with a scale as their values."""
-    kind, elements = meta["element_type"], int(np.prod(meta["shape"], dtype=np.int64))
-    raw = raw[:, : row_bytes(meta)]
-    if kind in ("int8_scaled", "int4_scaled"):
-        scale = torch.from_numpy(np.ascontiguousarray(raw[:, :4]).view("<f4"))
-        stored = raw[:, 4:]
-        if kind == "int4_scaled":
-            stored = np.stack([stored & 15, stored >> 4], 2).reshape(len(raw), -1)[:, :elements]
-            stored = (stored ^ 8).view("i1") - 8
-        return (torch.from_numpy(np.ascontiguousarray(stored).view("i1")) * scale).to(dtype)
-    raw = np.ascontiguousarray(raw)
-    if kind == "bfloat16":
-        return torch.from_numpy(raw.view("<i2").reshape(len(raw), elements)).view(torch.bfloat16).to(dtype)
-    return torch.from_numpy(raw.view(_NUMPY[kind]).reshape(len(raw), elements)).to(dtype)
+    return torch.from_numpy(values_of(raw, meta)).to(dtype)
