@@ -238,11 +238,8 @@ void take_options(ClassificationArguments& a) {
   a.owners.take(a.training.loader, a.training.out);
   a.training.loader.batch.validate();
   a.training.local_seeds = a.deal == "local";
-  require_valid(a.validate == "sampled" || exact_needs(a, a.training).empty(),
-                a.servers.remote()
-                    ? "--validate exact reads the whole graph, which --servers do not give; use --data"
-                    : "--validate exact over several machines needs --results, a folder that this "
-                      "machine's hopfeed-server --results serves to the others");
+  const std::string lacking = exact_needs(a, a.training);
+  require_valid(a.validate == "sampled" || lacking.empty(), "--validate exact needs " + lacking);
   if (a.servers.remote()) a.training.streams = a.servers.streams(a.training.loader.dataset);
 }
 

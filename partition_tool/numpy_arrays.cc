@@ -34,6 +34,9 @@ Attr kept_attr(const NamedArray& given, const GivenArray& array, std::int64_t ro
   if (shape.empty() || shape[0] != rows)
     refuse(given.source.path,
            fmt::format("it has {} rows, but there are {} {}", shape.empty() ? 0 : shape[0], rows, owners));
+  if (shape.size() > 4)
+    refuse(given.source.path,
+           fmt::format("it has {} dimensions, and 4 can be stored, the {} among them", shape.size(), owners));
   Attr attr;
   attr.name = given.name;
   attr.origin = given.source.name();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "core/base/error.h"
 #include "core/base/quantised_rows.h"
@@ -35,6 +37,8 @@ class Verifier {
         meta_(dataset.meta()),
         progress_(std::move(progress)),
         originals_(meta_.node_types.size()) {
+    for (int p = 0; p < meta_.partitions; ++p)
+      if (!dataset.has_partition(p)) elsewhere_.insert(part_folder(p));
     for (const auto& [name, file] : meta_.files)
       if (!is_elsewhere(name)) total_ += (dataset_.whole() ? 2 : 1) * file.bytes;
   }
@@ -83,9 +87,7 @@ class Verifier {
 
   /// With a partition that another machine has.
   bool is_elsewhere(const std::string& name) const {
-    for (int p = 0; p < meta_.partitions; ++p)
-      if (!dataset_.has_partition(p) && name.starts_with(part_folder(p) + "/")) return true;
-    return false;
+    return elsewhere_.contains(name.substr(0, name.find('/')));
   }
   std::filesystem::path path(const std::string& relative) const { return dataset_.folder() / relative; }
   void advance(std::uint64_t bytes) { progress_(done_ += bytes, total_); }
@@ -483,6 +485,7 @@ class Verifier {
   std::vector<std::vector<std::int64_t>> originals_;  // per node type: dataset id -> original id
   std::vector<std::int64_t> sources_, edge_ids_;      // of the row under way
   Fingerprint fingerprint_;
+  std::set<std::string> elsewhere_;  // folders of parts
   std::uint64_t done_ = 0, total_ = 0;
 };
 

@@ -9,11 +9,8 @@
 #include "core/base/mapped_file.h"
 
 namespace hopfeed {
-namespace {
 
 std::filesystem::path meta_file_of(const std::filesystem::path& folder) { return folder / "meta.json"; }
-
-}  // namespace
 
 std::string read_meta_text(const std::filesystem::path& folder) {
   std::error_code error;

@@ -1,4 +1,4 @@
-// The meta.json of a dataset's folder, of which the rest of the dataset is not opened.
+// Reads the meta.json of a dataset's folder alone, for who does not open the dataset.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -6,6 +6,8 @@
 #include "core/dataset/dataset_meta.h"
 
 namespace hopfeed {
+
+std::filesystem::path meta_file_of(const std::filesystem::path& folder);
 
 /// Its text. Throws kNotFound where there is no such folder, or it is no dataset's; kInvalid for a file, and
 /// for a name that is no UTF-8; kIo where it cannot be read.

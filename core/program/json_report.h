@@ -23,7 +23,7 @@ class JsonReport {
  private:
   const std::string path_;
   bool is_file_ = false;
-  std::optional<AtomicFile> file_;  // the next report's, once it has been tried or is written
+  std::optional<AtomicFile> file_;  // where the next report goes; none between two of them
   OwnedFd device_;  // a device, a pipe or what /dev/stdout points to is written to, never replaced by a file
 };
 

@@ -42,6 +42,8 @@ std::string of_the_system(const std::system_error& error) {
   }
 }
 
+constexpr const char* kNotWritten = "cannot write to standard output; is the disk full or the reader gone?";
+
 std::string program_name;  // for what std::terminate says
 
 int complain(std::string message, int code) {
@@ -80,14 +82,12 @@ int program_main(CommandLine& line, int argc, char** argv) {
   if (!fill_standard_descriptors())
     return complain(
         "/dev/null cannot be opened in the place of a closed descriptor; start it with 0 to 2 open", 1);
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a file of both has each line where it was said
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a log has each line when it was said
   report_truncated_files(line.name().c_str());
   std::set_terminate(complain_and_end);
   try {
     if (line.parse(argc, argv)) line.run();
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      return complain("cannot write to standard output; is the disk full or the reader gone?", 1);
-    return 0;
+    return std::fflush(stdout) != 0 || std::ferror(stdout) != 0 ? complain(kNotWritten, 1) : 0;
   } catch (const Interrupted& interrupted) {
     return complain("interrupted; " + interrupted.what_stays, 130);
   } catch (const Error& error) {
@@ -95,7 +95,7 @@ int program_main(CommandLine& line, int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return complain("out of memory; use smaller sizes or a machine with more", 1);
   } catch (const std::system_error& error) {
-    return complain(of_the_system(error), 1);
+    return complain(std::ferror(stdout) != 0 ? kNotWritten : of_the_system(error), 1);
   } catch (const std::exception& error) {
     return complain(error.what(), 1);
   }

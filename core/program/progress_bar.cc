@@ -12,7 +12,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::size_t kWidth = 28, kLeastWidth = 8;   // of the bar
+constexpr std::size_t kWidth = 28, kLeastWidth = 4;   // of the bar; a shorter one is left out
 constexpr std::chrono::milliseconds kRedraw{100};     // on a terminal
 constexpr std::chrono::milliseconds kReport{10'000};  // in a log file
 
@@ -94,8 +94,8 @@ void ProgressBar::draw(bool last) {
   if (!note_.empty()) line += "  " + note_;
   const std::size_t room = terminal_ && !last ? columns() - 1 : SIZE_MAX;
   const std::size_t others = width_of(label_) + width_of(line) + 3;  // beside the bar
-  const std::size_t width = std::clamp(room - std::min(room, others), kLeastWidth, kWidth);
-  line = label_ + (total_ > 0 ? bar(width, share) : "") + line;
+  const std::size_t width = std::min(room - std::min(room, others), kWidth);
+  line = label_ + (total_ > 0 && width >= kLeastWidth ? bar(width, share) : "") + line;
   cut(line, room);
   std::fprintf(stderr, terminal_ ? "\r\033[K%s%s" : "%s%s", line.c_str(), last || !terminal_ ? "\n" : "");
   std::fflush(stderr);

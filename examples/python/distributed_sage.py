@@ -138,7 +138,7 @@ def main() -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
     begun, again, run = 0, os.environ.get("HOPFEED_RESTART", "0") != "0", os.environ.get("HOPFEED_RUN")
     state = kept(arguments.checkpoint, rank, world) if arguments.checkpoint and (again or arguments.resume) else None
-    if state and (arguments.resume or state["run"] == run):  # an earlier run's is none of a run that was begun again
+    if state and (arguments.resume or state.get("run") == run):  # an earlier run's is none of a run that was begun again
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         begun = state["epoch"]

@@ -159,7 +159,7 @@ void Gathering::choose_keys() {
                     options_.keys_from.string(), meta.fingerprint, what_.fingerprint));
   const NodeTypeMeta& node = meta.node_types[meta.node_type(what_.node_type)];
   if (node.count != what_.count)
-    corrupt_file(options_.keys_from / "meta.json", "it has another number of nodes than the results tell");
+    corrupt_file(meta_file_of(options_.keys_from), "it has another number of nodes than the results tell");
   given_keys_.emplace(options_.keys_from, node);
   if (given_keys_->digest() != node.keys.digest)
     corrupt_file(options_.keys_from / keys_path(node), "it is damaged: its digest is another");

@@ -145,7 +145,7 @@ PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to
   PushPlan plan{.name = folder, .folder = fs::absolute(folder).lexically_normal().string()};
   while (plan.folder.size() > 1 && plan.folder.back() == '/') plan.folder.pop_back();
   plan.meta_text = read_meta_text(folder);
-  plan.meta = parse_meta(plan.meta_text, folder + "/meta.json");
+  plan.meta = parse_meta(plan.meta_text, meta_file_of(folder).string());
   plan.parts = parts;
   for (const std::string& text : to) plan.targets.push_back(parse_target(text));
   check_targets(plan);

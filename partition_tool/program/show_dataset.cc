@@ -93,6 +93,12 @@ json show_edge_type(const Dataset& dataset, int number) {
   return report;
 }
 
+void show_partitions_here(const Dataset& dataset) {
+  if (dataset.whole()) return;
+  fmt::print("on this machine: partition{} {}\n", dataset.partitions().size() == 1 ? "" : "s",
+             fmt::join(dataset.partitions(), ", "));
+}
+
 json show_hotness(const std::string& of, const HotnessCheck& check, std::int64_t epochs) {
   fmt::print("hotness of {} against {} epochs of real batches: rank correlation {:.3f}\n", of, epochs,
              check.rank_correlation);
@@ -130,9 +136,7 @@ void show_dataset(const ShowOptions& options) {
   const DatasetMeta& meta = dataset.meta();
   fmt::print("{}: {}, {} partition{}, fingerprint {}\n", options.folder, meta.name, meta.partitions,
              meta.partitions == 1 ? "" : "s", meta.fingerprint);
-  if (!dataset.whole())
-    fmt::print("on this machine: partition{} {}\n", dataset.partitions().size() == 1 ? "" : "s",
-               fmt::join(dataset.partitions(), ", "));
+  show_partitions_here(dataset);
   fmt::print("made by: {}\n", meta.made_by);
   fmt::print("cut: {}, {} edges cut; order: hotness ({}) for fanouts {} and batch size {}\n", meta.cut.method,
              meta.cut.edges_cut, meta.cut.policy, fmt::join(meta.cut.fanouts, ","), meta.cut.batch_size);
@@ -184,8 +188,9 @@ void verify_dataset(const ShowOptions& options) {
     return std::filesystem::exists(dataset.folder() / file.first);
   });
   fmt::print("{}: ok, {} files, fingerprint {}\n", options.folder, files, dataset.meta().fingerprint);
+  show_partitions_here(dataset);
   if (!dataset.whole())
-    fmt::print("only checksums: what they mean is checked where all {} partitions are\n",
+    fmt::print("checksums alone: what files mean is checked where all {} partitions are\n",
                dataset.meta().partitions);
   report.write({{"dataset", options.folder},
                 {"ok", true},

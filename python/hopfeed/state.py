@@ -11,7 +11,7 @@ import json
 import operator
 import os
 import sys
-import warnings
+import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -44,11 +44,14 @@ _open: weakref.WeakSet[Owners] = weakref.WeakSet()
 @atexit.register
 def _close_all() -> None:
     """Ranks leave before the interpreter ends, so that nobody waits for them. Owners that are gone keep nobody from ending."""
+    until, failure = time.monotonic() + _AT_EXIT, None
     for owners in list(_open):
         try:
-            owners._end(_AT_EXIT)
+            owners._end(max(0, until - time.monotonic()))
         except Error as error:
-            warnings.warn(f"the process ends without the word of all owners of state: {error}", stacklevel=1)
+            failure = failure or error
+    if failure is not None:
+        print(f"hopfeed: the process ends without the word of all owners of state: {failure}", file=sys.stderr)
 
 
 def connect(
@@ -132,7 +135,8 @@ class Owners:
         return [node["name"] for node in self.meta["node_types"]]
 
     def close(self) -> None:
-        """Closes all tables, then the connections. All of them are closed, whatever is raised of one."""
+        """Closes all tables, then the connections. Where owners of one are gone that is raised once all are closed, and those of
+        the others are not waited for."""
         self._end(None)
 
     def _end(self, seconds: float | None) -> None:

@@ -66,7 +66,7 @@ thread_local std::optional<std::chrono::steady_clock::time_point> until;
 
 void look_around() {
   if (until && std::chrono::steady_clock::now() > *until)
-    throw Error(ErrorCode::kTimeout, "not all owners have said that they know of this rank's end");
+    throw Error(ErrorCode::kTimeout, "its owners have not said that they know of this rank's end");
   if (closing != nullptr && *closing)
     throw Error(ErrorCode::kInvalid, "the table was closed by another thread while this one waited");
   look_for_signals();
@@ -353,7 +353,11 @@ class PythonRows {
                 std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*seconds));
       const auto forget = [](void*) { until.reset(); };
       const std::unique_ptr<void, decltype(forget)> at_the_end(&rows, forget);
-      rows.leave();
+      try {
+        rows.leave();
+      } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("table '{}': {}", rows.spec().name, error.message()));
+      }
     });
   }
   /// Leaves, and does not wait: owners may be gone.

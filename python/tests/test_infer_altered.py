@@ -102,6 +102,12 @@ def test_LayerWithSomethingOnIt_GivesTheRowsOfItsForward(small: Path, cut: Path,
         assert_close(hopfeed.infer([conv], folder, memory="1M", progress=False), wanted)
 
 
+@pytest.mark.parametrize("kind", [SAGEConv, GraphConv, GCNConv])
+def test_LayerThatPygHasDecomposed_GivesTheRowsOfItsForward(small: Path, kind: Any) -> None:
+    conv = kind(8, 4, decomposed_layers=2).eval()
+    assert_close(hopfeed.infer([conv], small, memory="1M", progress=False), conv(*whole(small)).detach())
+
+
 @pytest.mark.parametrize("alter", ["forward hook", "message hook", "aggregate hook", "hook of aggr_module", "update"])
 def test_AttentionWithSomethingOnIt_GivesTheRowsOfItsForward(small: Path, alter: str) -> None:
     conv = layer("gat")

@@ -1,6 +1,7 @@
 // See server.h. One thread runs the event loop; serving.h has what it does.
 #include "server_client_mode/server/server.h"
 
+#include <boost/system/system_error.hpp>
 #include <future>
 #include <thread>
 #include <utility>
@@ -30,9 +31,11 @@ struct Server::Impl {
   }
 };
 
-Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {
+Server::Server(const ServerOptions& options) try : impl_(std::make_unique<Impl>(options)) {
   impl_->serving.wait_until_ready();
   impl_->start();
+} catch (const boost::system::system_error& error) {  // of descriptors that the loop needs
+  throw_errno("cannot start the server", error.code().value());
 }
 
 Server::~Server() = default;

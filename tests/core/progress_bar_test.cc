@@ -70,10 +70,13 @@ std::string drawn(unsigned short columns, const std::string& label, const std::s
 TEST(ProgressBar, OnATerminal_FitsIntoARow) {
   const std::string note(200, 'n'), half = std::string(14, '#') + std::string(14, '.');
   EXPECT_NE(drawn(300, "Cutting", note).find("Cutting [" + half + "]  50%, "), std::string::npos);
-  const std::string narrow = drawn(80, "Partitioning with METIS", "");
-  EXPECT_LE(narrow.size(), 79U);
-  EXPECT_NE(narrow.find("#"), std::string::npos) << narrow;
-  EXPECT_NE(narrow.find(" s)"), std::string::npos) << "the bar is shorter, the rest is whole: " << narrow;
+  for (const std::string label : {"Cutting", "Partitioning with METIS of this"}) {
+    const std::string narrow = drawn(80, label, "");
+    EXPECT_LE(narrow.size(), 79U);
+    EXPECT_EQ(narrow.find("#") != std::string::npos, label == "Cutting") << "no room for a bar: " << narrow;
+    EXPECT_TRUE(narrow.starts_with(label)) << narrow;
+    EXPECT_TRUE(narrow.ends_with(" s)")) << "the bar is shorter, the rest is whole: " << narrow;
+  }
   EXPECT_EQ(drawn(80, "Partitioning with METIS", note).size(), 79U);
   EXPECT_EQ(drawn(5, "épreuve", ""), "épre");
   EXPECT_NE(drawn(0, "Cutting", note).find(note), std::string::npos) << "it does not say how wide it is";

@@ -229,6 +229,11 @@ TEST_F(ImportNumpy, BadAttributesAreNamed) {
         save<float>(o.edge_attrs[0].source.path, {}, {3, 0});
       },
       "w.npy: its rows have 0 bytes");
+  refused(
+      [&](auto& o) {
+        save<float>(o.edge_attrs[0].source.path, {1, 2, 3}, {3, 1, 1, 1, 1});
+      },
+      "w.npy: it has 5 dimensions, and 4 can be stored, the edges among them");
   refused([&](auto& o) { o.edge_attrs[0].name = "a__b"; }, "edge attribute 'a__b' is no valid name");
   refused([&](auto& o) { o.edge_attrs.push_back(o.edge_attrs[0]); },
           "edge attribute 'w' has a name that is taken");

@@ -23,6 +23,16 @@ using testing::listing;
 using testing::TempFolder;
 using testing::ToolResult;
 
+TEST_F(PartitionProgram, OutputThatCannotBeWritten_IsOneLine) {
+  succeed("generate d --nodes 500 --edges 2000 --features 8 --classes 3 --seed 1");
+  for (const std::string command : {"inspect d", "verify d", "partition d cut --parts 2", "--help"}) {
+    const ToolResult result = shell("{} " + command + " >/dev/full");
+    EXPECT_EQ(result.exit_code, 1) << command;
+    EXPECT_EQ(result.complaint(),
+              "hopfeed-partition: cannot write to standard output; is the disk full or the reader gone?\n");
+  }
+}
+
 TEST_F(PartitionProgram, EveryCommandHasHelp) {
   for (const char* command : {"", "import ", "import debian ", "import ogb ", "import numpy ", "generate ",
                               "partition ", "cluster ", "push ", "gather ", "inspect ", "verify "}) {

@@ -190,6 +190,19 @@ TEST_F(ServerProgram, NotAllThreadsCanBeStarted_IsOneLine) {
   }
 }
 
+TEST_F(ServerProgram, TooFewDescriptorsToBegin_IsOneLineThatSaysWhichLimit) {
+  if (testing::kSanitized)
+    GTEST_SKIP() << "a sanitizer opens files of its own, and complains where it cannot";
+  for (int most = 4; most <= 10; ++most) {
+    const testing::ProgramResult result = testing::run_program({"prlimit", "--nofile=" + std::to_string(most),
+                                                                testing::program("hopfeed-server"), "--data",
+                                                                path(1), "--listen", "127.0.0.1:0"});
+    EXPECT_EQ(result.exit_code, 1) << most << ": " << result.err;
+    EXPECT_NE(result.err.find("raise the limit on open files (ulimit -n)\n"), std::string::npos)
+        << most << ": " << result.err;
+  }
+}
+
 TEST_F(ServerProgram, Metrics_AreThereForPrometheusAndOrchestrators) {
   testing::BackgroundProgram program(command({"--metrics", "127.0.0.1:0"}));
   const wire::Address address = read_address(program), metrics = read_address(program);

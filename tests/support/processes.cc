@@ -239,8 +239,8 @@ bool long_tests() {
 }
 
 std::string without_more_processes(int most) {
-  constexpr int kNobody = 65534, kFirstUser = 61000;
-  const int user = most == 1 ? kNobody : kFirstUser + getpid() % 4000;
+  constexpr int kNobody = 65534, kFirstUser = 60706;
+  const int user = most == 1 ? kNobody : kFirstUser + getpid() % 400;
   const std::string as_nobody =
       "setpriv --reuid=" + std::to_string(user) + " --regid=" + std::to_string(kNobody) + " --clear-groups ";
   // The leak checker of an instrumented build starts a thread of its own, and fails without it.

@@ -39,7 +39,8 @@ def alteration(module: Any, *, called: bool) -> str:
     for name, hook in hooks_of(module):
         if not (called and str(getattr(hook, "__func__", type(hook)).__module__).startswith(_OF_WEIGHTS)):
             return f"a hook ({name})"
-    replaced = next((name for name in vars(module) if callable(getattr(type(module), name, None))), None)
+    own = {"propagate"} if getattr(module, "decomposed_layers", 1) > 1 else set()  # by PyG itself
+    replaced = next((name for name in vars(module) if name not in own and callable(getattr(type(module), name, None))), None)
     if replaced is not None:
         return f"its {replaced} replaced"
     return "explain=True" if vars(module).get("_explain") else ""
