@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -44,6 +45,23 @@ class Asked {
     std::shared_ptr<const RecycledBytes> answer = network_.wait(tickets_.front());
     tickets_.pop_front();
     return answer;
+  }
+  /// Waits for all that are left. Throws the first refusal once each has been answered, so that nobody is at
+  /// it still when something else is asked.
+  std::vector<std::shared_ptr<const RecycledBytes>> wait_for_all() {
+    std::vector<std::shared_ptr<const RecycledBytes>> answers;
+    std::optional<Error> refusal;
+    while (!tickets_.empty()) {
+      try {
+        answers.push_back(wait());
+      } catch (const Error& error) {
+        if (!refusal) refusal = error;
+        network_.drop(tickets_.front());
+        tickets_.pop_front();
+      }
+    }
+    if (refusal) throw Error(*refusal);
+    return answers;
   }
 
  private:
@@ -206,9 +224,7 @@ std::vector<std::shared_ptr<const RecycledBytes>> TableAtOwners::ask_all(
     asked.ask(owner,
               write_state_question(head(owner, ask, static_cast<std::uint64_t>(steps)), numbers, rest.size(),
                                    [&](std::byte* out) { std::memcpy(out, rest.data(), rest.size()); }));
-  std::vector<std::shared_ptr<const RecycledBytes>> answers;
-  for (int owner = 0; owner < num_owners(); ++owner) answers.push_back(asked.wait());
-  return answers;
+  return asked.wait_for_all();
 }
 
 std::vector<ShardSum> TableAtOwners::save(std::uint64_t checkpoint, std::int64_t steps) const {

@@ -441,6 +441,29 @@ class AtFiles : public StateCheckpoint {
   const Owners owners_;
 };
 
+TEST_F(AtFiles, WhatOneOwnerRefuses_IsThrownOnceNoOtherIsAtItStill) {
+  const Owners owners = this->owners();
+  const std::vector<ShardSum> shards = learned_and_saved(owners);
+  const std::unique_ptr<DistRows> rows = open(owners, 0, 1);
+  rows->restore(kAt, shards);
+  const std::vector<float> before = all_rows(*rows);
+  std::filesystem::remove(shard(0));
+  owners[1]->files().hold();
+  std::string why;
+  std::atomic<bool> refused = false;
+  std::thread restorer([&] {
+    why = refusal([&] { rows->restore(kAt, shards); });
+    refused = true;
+  });
+  owners[1]->files().wait();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the first has refused by now
+  EXPECT_FALSE(refused);
+  owners[1]->files().let_go();
+  restorer.join();
+  expect_in(why, "is not there");
+  EXPECT_EQ(all_rows(*rows), before);
+}
+
 TEST_F(AtFiles, OtherTablesGoOn_AndWhatIsWrittenToThisOneIsHeld) {
   const std::unique_ptr<DistTensor> saved = tensor("saved", 1), writes = tensor("saved", 2),
                                     other = tensor("other", 3);
