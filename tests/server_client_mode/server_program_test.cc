@@ -193,14 +193,18 @@ TEST_F(ServerProgram, NotAllThreadsCanBeStarted_IsOneLine) {
 TEST_F(ServerProgram, TooFewDescriptorsToBegin_IsOneLineThatSaysWhichLimit) {
   if (testing::kSanitized)
     GTEST_SKIP() << "a sanitizer opens files of its own, and complains where it cannot";
-  for (int most = 4; most <= 10; ++most) {
+  int begun = 0;
+  for (int most = 4; most <= 12; ++most) {
     const testing::ProgramResult result = testing::run_program({"prlimit", "--nofile=" + std::to_string(most),
                                                                 testing::program("hopfeed-server"), "--data",
                                                                 path(1), "--listen", "127.0.0.1:0"});
+    if (result.exit_code == 127) continue;  // its libraries could not be opened, so it was not begun
+    ++begun;
     EXPECT_EQ(result.exit_code, 1) << most << ": " << result.err;
     EXPECT_NE(result.err.find("raise the limit on open files (ulimit -n)\n"), std::string::npos)
         << most << ": " << result.err;
   }
+  EXPECT_GE(begun, 3);
 }
 
 TEST_F(ServerProgram, Metrics_AreThereForPrometheusAndOrchestrators) {
