@@ -102,9 +102,8 @@ def test_LayerWithSomethingOnIt_GivesTheRowsOfItsForward(small: Path, cut: Path,
         assert_close(hopfeed.infer([conv], folder, memory="1M", progress=False), wanted)
 
 
-@pytest.mark.parametrize("kind", [SAGEConv, GraphConv, GCNConv])
-def test_LayerThatPygHasDecomposed_GivesTheRowsOfItsForward(small: Path, kind: Any) -> None:
-    conv = kind(8, 4, decomposed_layers=2).eval()
+def test_LayerThatPygHasDecomposed_GivesTheRowsOfItsForward(small: Path) -> None:
+    conv = GCNConv(8, 4, decomposed_layers=2).eval()  # others take no pair of rows then
     assert_close(hopfeed.infer([conv], small, memory="1M", progress=False), conv(*whole(small)).detach())
 
 
