@@ -103,8 +103,8 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         start = start_of(graph)
         if others.get("sampler") == "cluster":  # which takes all clusters where it is given no ids
             start = graph.with_ids(start)
-        if "split" in start and others.get("sampler") == "cluster":
-            raise InvalidError("split is of seeds that lie on other machines, and sampler 'cluster' takes clusters by ids; give input_nodes=")
+            if "split" in start:
+                raise InvalidError("split is of seeds that lie on other machines, and sampler 'cluster' takes clusters by ids; give input_nodes=")
         ordered: dict[str, Any] = {}
         if sampler is not None:
             if shuffle:
